@@ -1,4 +1,4 @@
-/* internal.h: the node's data, shared by its own files only. */
+/* internal.h: the node's data, for its own files only. */
 #pragma once
 #include "base/bug.h"
 #include "base/prng.h"
@@ -16,37 +16,37 @@
 struct member {
     struct clock *clock; /* NULL: a NIC clock that was not read yet */
     uint8_t domain;
-    uint32_t number;      /* in the fleet: the lowest NIC id that it stamps */
+    uint32_t number;      /* in the fleet: the lowest NIC id among those that it stamps */
     uint32_t local;       /* a NIC of the domain, for brackets */
-    struct nic_time last; /* its time as last known */
+    struct nic_time last; /* its last known time */
     struct mono last_mono;
     bool synced;                      /* its status is SYNCED */
-    int64_t bound_ns;                 /* of a difference with a peer, statistical; -1 none */
-    struct clock_published published; /* as of the last tick: what packets carry */
+    int64_t bound_ns;                 /* of a difference with a peer, statistical; -1: none */
+    struct clock_published published; /* at the last tick: the content of packets */
     struct {
         bool waits;
         struct nic_time at;
         int64_t utc_ns;
         double bound_ns;
-    } anchor; /* of a NIC's clock: UTC as the host was told it, until a bracket confirms it */
+    } anchor; /* for a NIC's clock: UTC as the host got it, until a bracket confirms it */
 };
-/* Which clock edge belongs to a mesh edge. */
+/* The clock edge of a mesh edge. */
 struct edge_link {
     uint32_t generation; /* of the mesh edge; 0: none */
     int member, clock_edge;
     uint32_t peer;      /* the peer's number among the clocks */
-    uint32_t nic, host; /* the peer's NIC; its host, as the clock is told it */
-    bool software; /* its host's clock stamps there, by its packets; as here until one is heard */
+    uint32_t nic, host; /* the peer's NIC; its host, as passed to the clock */
+    /* by its packets, the clock of its host stamps there; until one arrives, the same as here */
+    bool software;
     bool heard;
     bool tried;
-    struct mono in_step; /* when it last said that it is; at first, when the edge began */
+    struct mono in_step; /* when it last reported to be in step; at first, when the edge began */
 };
-/* A second local clock against the host's: the line through the recent past, and how well it is
- * kept. */
+/* A second local clock compared with the host's: the line through the recent past, and how well it is kept. */
 struct guard_line {
     uint32_t source; /* 0: free */
     uint32_t count;
-    struct mono at, start; /* last comparison; of the fit */
+    struct mono at, start; /* of the last comparison; of the start of the fit */
     int64_t offset_ns;     /* other - host at `at`, by the line */
     double rate;           /* d(other - host) / d host */
     int64_t start_offset_ns;
@@ -58,16 +58,16 @@ struct node_query {
     uint32_t number; /* 0: free */
     struct nic_id subject, asked;
     uint32_t member;
-    uint32_t about; /* the member that is asked about */
+    uint32_t about; /* the member in question */
     bool triangle;  /* asked for node_triangle.c */
     uint32_t by;    /* the member that is asked */
     struct mono at;
 };
 
-/* How often a path died lately. */
+/* Recent deaths of a path. */
 struct path_flaps {
     uint32_t count;
-    uint32_t number; /* of the finding that says so; 0: none */
+    uint32_t number; /* of the finding about it; 0: none */
     struct mono first, last;
 };
 #define TRIANGLE_MAX 64
@@ -78,34 +78,35 @@ struct node_triangle {
 };
 /* One path and direction that is dead, lossy or slow. */
 struct bad_path {
-    uint8_t kind; /* FINDING_NONE: it is not */
+    uint8_t kind; /* FINDING_NONE: it is healthy */
     uint8_t path, direction;
-    bool waiting; /* not said nor joined to another yet */
+    bool waiting; /* not reported yet, and not joined to another one */
     int edge;
     uint32_t proof, incident; /* number of its finding */
     struct mono since, decided;
-    int64_t numbers[4];      /* of a slow one */
-    struct path_flaps flaps; /* outlives the rest */
+    int64_t numbers[4];      /* for a slow one */
+    struct path_flaps flaps; /* kept when the other fields are cleared */
 };
 struct open_finding {
     struct finding finding;
-    uint64_t key;   /* what it is about: alike findings are one */
-    uint64_t cause; /* of a path's: alike for those with one suspect */
+    uint64_t key;   /* the subject: findings with the same key are one */
+    uint64_t cause; /* for a path's finding: the same for those with one suspect */
     int edge;       /* -1: none */
     uint32_t generation;
-    uint32_t paths;   /* that are still bad */
-    struct mono back; /* when the first of them worked again; MONO_NEVER: none */
-    uint32_t local;   /* own NIC of a silent peer */
-    bool held;        /* the inference names it: open without bad paths, too */
+    uint32_t paths;   /* paths that are still bad */
+    struct mono back; /* when the first of them worked again; MONO_NEVER: none did */
+    uint32_t local;   /* the own NIC for a silent peer */
+    bool held;        /* the inference names it: it stays open without bad paths */
     bool said;
-    bool quiet;      /* a flapping path's: its finding says it, unless this one lasts until `say` */
-    uint32_t flap;   /* number of that finding; 0: none */
-    struct mono say; /* when to say it: alike ones gather first */
-    struct mono looked; /* at a suspect that isn't known, again */
-    struct mono calm;   /* when a flapping one is over, if nothing comes */
+    /* for a flapping path: that finding reports it, unless this death lasts until `say` */
+    bool quiet;
+    uint32_t flap;      /* number of that finding; 0: none */
+    struct mono say;    /* when to report it: similar ones are collected first */
+    struct mono looked; /* when an unknown suspect was last looked at again */
+    struct mono calm;   /* when a flapping path's finding ends, without a further death */
 };
 
-/* A finding of dead paths, or of a silent peer, that was said. */
+/* A finding of dead paths, or of a silent peer, that was reported. */
 struct said_death {
     struct mono since;
     struct mono over; /* MONO_NEVER: not yet */
@@ -116,22 +117,22 @@ struct said_death {
 
 struct node {
     struct node_config config;
-    struct node_settings initial; /* of config, as it was at the start */
+    struct node_settings initial; /* from config, at the start */
     struct mesh *mesh;
     struct member members[HOST_NIC_MAX];
     uint32_t member_count;
     uint8_t member_of[HOST_NIC_MAX]; /* by local NIC */
-    bool has_leaf;                   /* the host clock hangs on its NICs */
+    bool has_leaf;                   /* the host clock is a leaf of its NICs */
     struct host_leaf leaf;
     struct mono leaf_due;
     struct mono clock_ticked; /* by the host's clock */
     struct clock_terms
         in_step; /* of the host's clock, when it was last SYNCED; status UNKNOWN: never */
-    bool was_out, jump_told; /* since then: it wasn't SYNCED; what broke it has been told */
+    bool was_out, jump_told; /* since then: it wasn't SYNCED; the cause has been reported */
     struct edge_link *links;
-    struct clock_saved *saved; /* per member, from before a restart; NULL: none */
+    struct clock_saved *saved; /* for each member, from before a restart; NULL: none */
     uint32_t mesh_generation;
-    bool edges_joined; /* to their clocks: none waits for its NIC's time */
+    bool edges_joined; /* to their clocks: no edge waits for its NIC's time */
     struct link *ports[HOST_NIC_MAX];
     struct clock_terms terms; /* of the host clock */
     bool terms_changed, mesh_changed;
@@ -146,27 +147,28 @@ struct node {
     struct said_death deaths[DEATHS_MAX]; /* the newest, a ring */
     uint32_t death_count;
     struct mono incident_due;
-    struct mono incident_again, incident_until; /* what is unknown is looked at again; until then */
-    struct mono deaf_at[HOST_NIC_MAX];          /* when that NIC last heard nobody */
+    /* unknown suspects are looked at again; until then */
+    struct mono incident_again, incident_until;
+    struct mono deaf_at[HOST_NIC_MAX]; /* when that NIC last heard no peer */
     struct node_query queries[QUERY_MAX];
     uint32_t query_number;
     struct node_triangle triangle;
     struct mono now, late_since;
     bool late_said;
     struct span late_sum;
-    struct mono checked; /* counters, for what is worth a sentence */
+    struct mono checked; /* counters, for findings */
     struct node_counters checked_counters;
     uint64_t checked_stamped[HOST_NIC_MAX], checked_missing[HOST_NIC_MAX];
-    uint32_t bad_packet_error; /* the last one's */
+    uint32_t bad_packet_error; /* of the last bad packet */
     struct node_counters counters;
 };
 
 /* node_clock.c */
 int node_clock_new(struct node *n, struct mono now);
-/* That member's, now that its time is known. */
+/* That member's clock, now that its time is known. */
 int node_clock_start(struct node *n, uint32_t index, struct nic_time now, int64_t wall_minus_ns);
 void node_clock_free(struct node *n);
-/* The list is another one: bounds go by as many hops as the fleet has now. */
+/* The list changed: bounds use the present fleet's number of hops. */
 void node_clock_follow_hops(struct node *n);
 void node_clock_heard(struct node *n, struct mono now, const struct node_receive *event,
                       const struct mesh_heard *heard);
@@ -182,7 +184,7 @@ void node_clock_query(struct node *n, struct mono now, const struct node_receive
 void node_clock_sync_edges(struct node *n, struct mono now);
 void node_clock_follow_stamps(struct node *n, struct mono now, int edge, bool software);
 void node_clock_repath(struct node *n, struct mono now, int edge, uint8_t path);
-/* What was saved of that member, as clock_restore(). */
+/* The saved state of that member, as for clock_restore(). */
 int node_clock_restore(struct node *n, struct mono now, uint32_t member, struct nic_time at);
 
 /* node_jump.c */
@@ -195,11 +197,11 @@ bool node_digest_fill(const struct node *n, uint32_t local, struct probe *probe)
 void node_digest_heard(struct node *n, struct mono now, const struct node_receive *event);
 
 /* node_incident.c */
-void node_incident_news(struct node *n, struct mono now); /* others told of losses */
+void node_incident_news(struct node *n, struct mono now); /* others reported losses */
 void node_finding_path(struct node *n, struct mono now, const struct mesh_verdict *v);
 void node_incident_forget(struct node *n, struct mono now, int edge);
 void node_incident_tick(struct node *n, struct mono now);
-/* That finding tells that something was gone: what the inference finds of the same time is no news. */
+/* That finding reports an outage: the inference's result for the same time is no news. */
 void node_incident_note(struct node *n, const struct finding *f, uint64_t cause);
 void node_incident_over(struct node *n, struct mono now, uint32_t number);
 bool node_incident_at(const struct node *n, struct mono since);
@@ -221,10 +223,10 @@ struct open_finding *node_finding_find(struct node *n, uint64_t key);
 struct open_finding *node_finding_open(struct node *n, uint64_t key, enum finding_kind kind,
                                        struct mono since, struct mono say);
 void node_finding_close_at(struct node *n, struct mono now, uint32_t index);
-/* It is known better when it began. */
+/* The beginning is known better now. */
 void node_finding_since(struct node *n, struct finding *f, struct mono since);
 void node_finding_push(struct node *n, struct finding *f);
-/* Edges to that host, and those of them by which nothing is heard. */
+/* Edges to that host, and those of them without incoming packets. */
 void node_host_edges(const struct node *n, struct mono now, struct host_id host,
                      uint32_t *ret_silent, uint32_t *ret_all);
 void node_finding_silent(struct node *n, struct mono now, const struct mesh_verdict *v);

@@ -58,8 +58,8 @@ static int config_complete(struct node_config *c)
     return fleet_valid(&c->fleet, c) ? 0 : -EINVAL;
 }
 
-#define QUEUE_BYTES       32000             /* few switches drop before that */
-#define QUEUE_SOFTWARE_NS (500 * NS_PER_US) /* a processor under load delays stamps as well */
+#define QUEUE_BYTES       32000             /* few switches drop packets below that */
+#define QUEUE_SOFTWARE_NS (500 * NS_PER_US) /* a busy processor delays stamps as well */
 
 static int64_t drain_ns(const struct node_nic *nic)
 {
@@ -188,7 +188,7 @@ static void drain_verdicts(struct node *n, struct mono now)
     }
 }
 
-/* A software stamp that was converted under bad conditions: good for liveness, not for clocks. */
+/* True for a software stamp that was converted under bad conditions: good for liveness, not for clocks. */
 static bool rough(struct node *n, uint8_t stamps, uint32_t error_ns)
 {
     const bool is = stamps == STAMP_SOFTWARE && error_ns > n->config.stamp_error_ns;
@@ -416,7 +416,7 @@ bool node_next_action(struct node *n, struct node_action *ret_action)
         if (!digest) {
             node_clock_fill(n, ret_action->send.local, &ret_action->send.probe);
         } else if (!node_digest_fill(n, ret_action->send.local, &ret_action->send.probe)) {
-            continue; /* without fleet time nobody could tell how old it is */
+            continue; /* without fleet time no receiver could know its age */
         }
         ret_action->kind = NODE_SEND;
         return true;

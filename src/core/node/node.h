@@ -1,31 +1,28 @@
-/* node.h: all that one host decides: clock, mesh and links as one object without I/O.
+/* node.h: all decisions of one host: clock, mesh and links as one object without I/O.
  *
- * The agent, the simulator and replay drive only this. Facts come in through node_on_*, time
- * through the `now` of every call and node_tick; decisions come out through node_next_action, to be
- * drained after every call or batch of calls. Same configuration, same sequence of calls with the
- * same bytes: same actions, bit for bit. So that inputs can be stored as they are, every event is
- * plain data of fixed size (the peers list, given by reference, is the exception: store the array).
+ * The agent, the simulator and replay use only this. Facts come in through node_on_*, time through the `now` of every call and
+ * node_tick. Decisions come out through node_next_action, which must be called until false after every call or batch of calls.
+ * The same configuration and the same sequence of calls with the same bytes give the same actions, bit for bit. So that inputs
+ * can be stored unchanged, every event is plain data of fixed size (except the peers list, which is given by reference: store the
+ * array).
  *
- * Order of a driver's round: first everything that was received (packets, transmit stamps, hops,
- * links, brackets), then node_tick, then drain the actions, then sleep until node_deadline or the
- * next fact. Receiving before ticking matters: an agent that was stopped or starved must not take
- * packets that wait in its socket for lost. A packet leaves its hold_us after the round, and no
- * other round is needed before: whoever sends at once loses only that probes of hosts and NICs
- * don't meet each other for long. `now` never goes back. When a tick comes later than
- * NODE_LATE_NS after its deadline the node knows that it was late: it says so to its peers and
- * judges nothing that it could have missed.
+ * The order of a driver's round: first all received facts (packets, transmit stamps, hops, links, brackets), then node_tick, then
+ * the actions, then sleep until node_deadline or the next fact. Receiving must come before ticking: an agent that was stopped or
+ * starved must not count packets that wait in its socket as lost. A packet leaves its hold_us after the round, and no other round
+ * is needed before. A driver that sends at once only loses the spread that keeps probes of hosts and NICs from meeting for long.
+ * `now` never goes back. If a tick comes later than NODE_LATE_NS after its deadline, the node knows that it was late: it tells
+ * its peers, and judges nothing that it may have missed.
  *
- * Time: `now` and struct mono are the host's raw clock. Stamps of packets are nic_time, the clock
- * of the NIC's clock domain: domain 0 is the host's raw clock itself (software stamps; nic_time is
- * numerically mono), other domains are NIC clocks. A clock domain is one member of the consensus;
- * the host clock follows its NICs through brackets when no NIC uses domain 0.
+ * Time: `now` and struct mono are the host's raw clock. Stamps of packets are nic_time, the clock of the NIC's clock domain.
+ * Domain 0 is the host's raw clock itself (software stamps; nic_time equals mono), other domains are NIC clocks. A clock domain
+ * is one member of the consensus; the host clock follows its NICs through brackets if no NIC uses domain 0.
  *
- * Paths: path k of a NIC pair is this end's UDP source port; both ends have their own list, so
- * forward path k and backward path k need not share a switch. The destination port is the fleet's,
- * always. Source ports are config.port_base .. + NODE_PORT_COUNT - 1.
+ * Paths: path k of a NIC pair is this end's UDP source port. Both ends have their own lists, so forward path k and backward path
+ * k may use different switches. The destination port is always the fleet's. Source ports are config.port_base .. +
+ * NODE_PORT_COUNT - 1.
  *
- * Cost and memory: claimed in node_new, bounded by nic_count * edge_limit * path_limit,
- * independent of fleet size but for one O(N) scan of the peers list per reload. */
+ * Cost and memory: claimed in node_new, bounded by nic_count * edge_limit * path_limit, independent of fleet size except for one
+ * O(N) scan of the peers list for each reload. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,9 +55,9 @@ enum stamp_kind { STAMP_NONE, STAMP_SOFTWARE, STAMP_HARDWARE };
 struct node_nic {
     struct nic_id nic; /* in the fleet list */
     uint8_t stamps;    /* enum stamp_kind */
-    uint8_t domain;    /* clock domain: 0 the host's raw clock; others count up from 1 */
+    uint8_t domain;    /* clock domain: 0 is the host's raw clock; others are numbered from 1 */
     uint16_t reserved;
-    uint32_t speed_mbps; /* as known at the start, 0 unknown */
+    uint32_t speed_mbps; /* at the start; 0: unknown */
 };
 
 struct node_config {
@@ -68,23 +65,23 @@ struct node_config {
     uint32_t nic_count; /* 1..HOST_NIC_MAX */
     struct node_nic nics[HOST_NIC_MAX];
     struct mesh_fleet fleet;
-    uint64_t seed;      /* of this host's jitter; the agent draws one, the simulator derives one */
+    uint64_t seed;      /* for this host's jitter; the agent draws one, the simulator derives one */
     uint16_t port_base; /* 0: NODE_PORT_BASE_DEFAULT */
-    uint16_t
-        edge_limit; /* peers per NIC that are kept, guests included; 0: 28; at most NIC_EDGE_MAX */
-    uint16_t ring_peers;  /* K, from rings; even, at least PEERS_LEAST; 0: 16 */
-    uint16_t full_limit;  /* a fleet of at most this many other NICs is probed in full; 0: 20 */
-    uint16_t path_limit;  /* 0: 4; at most EDGE_PATH_MAX */
-    uint8_t no_discovery; /* paths are the first path_limit ports: simulations without routers */
+    uint16_t edge_limit; /* kept peers for each NIC, with guests; 0: 28; at most NIC_EDGE_MAX */
+    uint16_t ring_peers; /* K, from rings; even, at least PEERS_LEAST; 0: 16 */
+    uint16_t full_limit; /* in a fleet of at most this many other NICs all are probed; 0: 20 */
+    uint16_t path_limit; /* 0: 4; at most EDGE_PATH_MAX */
+    /* paths are the first path_limit ports: for simulations without routers */
+    uint8_t no_discovery;
     uint8_t grid_ms;      /* deadlines are multiples of this; 0: 5; 255: exact */
-    uint32_t interval_ms; /* of pairs per edge and end; 0: 100 */
-    uint32_t
-        stamp_error_ns; /* software stamps that may be further off make no clock points; 0: 1000 */
+    uint32_t interval_ms; /* of pairs, for each edge and end; 0: 100 */
+    /* software stamps with a larger possible error make no clock points; 0: 1000 */
+    uint32_t stamp_error_ns;
     uint32_t edge_bound_ns;  /* the fleet's edge limit W; 0: the clock's default */
-    uint32_t delay_floor_ns; /* D_min, 0 unless the operator vouches for one */
+    uint32_t delay_floor_ns; /* D_min; 0 unless the operator guarantees one */
     uint32_t diameter;       /* H; 0: from the fleet's size and K (peers_hops) */
-    int64_t wall_minus_ns;   /* own CLOCK_REALTIME minus the raw clock, now: the first proposal for
-                                fleet time */
+    /* own CLOCK_REALTIME minus the raw clock, now: the first proposal for fleet time */
+    int64_t wall_minus_ns;
     uint32_t reserved2;
     uint32_t flap_limit; /* "flapped more than N times within the past hour"; 0: 8 */
 };
@@ -110,26 +107,26 @@ enum node_event_kind {
     NODE_EVENT_KIND_COUNT
 };
 
-/* A probe whose tag and format were found good. */
+/* A probe with a valid tag and format. */
 struct node_receive {
     uint32_t local;       /* index into config.nics */
-    uint16_t source_port; /* the sender's */
-    uint8_t stamps;       /* enum stamp_kind: STAMP_NONE when the kernel gave none */
+    uint16_t source_port; /* of the sender */
+    uint8_t stamps;       /* enum stamp_kind; STAMP_NONE: the kernel gave none */
     uint8_t reserved;
     struct nic_time rx;
-    uint32_t error_ns; /* the stamp is within this of the truth (δ) */
+    uint32_t error_ns; /* the largest error of the stamp (δ) */
     uint32_t reserved2;
     struct probe probe;
 };
 
 enum transmit_outcome {
     TRANSMIT_STAMPED,
-    TRANSMIT_NO_STAMP, /* sent, but no stamp came back (3 s, or the NIC skipped it) */
+    TRANSMIT_NO_STAMP, /* sent, but no stamp came (3 s, or the NIC skipped it) */
     TRANSMIT_NOT_SENT, /* the kernel refused it: no route, no buffer, link down */
 };
 struct node_transmit {
     uint64_t token;
-    struct nic_time tx; /* of TRANSMIT_STAMPED */
+    struct nic_time tx; /* for TRANSMIT_STAMPED */
     uint32_t local;
     uint32_t error_ns;
     uint8_t outcome, stamps;
@@ -139,28 +136,28 @@ struct node_transmit {
 enum hop_kind {
     HOP_EXCEEDED,  /* "time exceeded": a router on the way */
     HOP_PEER_HOST, /* "port unreachable": the peer's host, without an agent */
-    HOP_NO_ROUTE,  /* "network" or "host unreachable": a router where the packet ended */
+    HOP_NO_ROUTE,  /* "network" or "host unreachable": the router at which the packet ended */
 };
-/* What routers answer to packets of ours. */
+/* Routers' answers to own packets. */
 struct node_hop {
-    uint64_t token; /* of the probe; 0 when the quote was too short to tell */
+    uint64_t token; /* of the probe; 0: the quote was too short */
     uint32_t local;
     struct nic_id peer;   /* from the quoted destination */
     uint16_t source_port; /* from the quote */
-    uint8_t ttl;          /* of the probe if the driver knows it, else 0 */
+    uint8_t ttl;          /* of the probe if the driver knows it, otherwise 0 */
     uint8_t kind;         /* enum hop_kind */
     uint8_t reserved[4];
-    uint8_t address[16]; /* who answered */
+    uint8_t address[16]; /* of the answering router */
 };
 
-/* struct link_facts (core/link/link.h) in full each time: whatever changed. */
+/* struct link_facts (core/link/link.h), always complete: for any change. */
 struct node_link {
     uint32_t local;
     uint32_t reserved;
     struct link_facts facts;
 };
 
-/* The NIC clock read between two readings of the host's raw clock. */
+/* The NIC clock, read between two readings of the host's raw clock. */
 struct node_bracket {
     struct mono before;
     struct nic_time nic;
@@ -169,22 +166,22 @@ struct node_bracket {
     uint32_t reserved;
 };
 
-/* A second local clock read between two readings of the host's raw clock: does the raw clock still
- * run straight? */
+/* A second local clock, read between two readings of the host's raw clock: shows whether the raw clock still runs evenly. */
 struct node_guard {
     struct mono before;
     int64_t other_ns;
     struct mono after;
-    uint32_t source; /* one number per second clock: 0 none, 1 + NIC index for a PHC, 64 ptp_kvm */
+    /* one number for each second clock: 0 none, 1 + NIC index for a PHC, 64 ptp_kvm */
+    uint32_t source;
     uint32_t reserved;
 };
 
 enum clock_fact_kind {
-    CLOCK_FACT_SUSPENDED, /* BOOTTIME - MONOTONIC grew; amount: by how much */
+    CLOCK_FACT_SUSPENDED, /* BOOTTIME - MONOTONIC grew; amount: the growth */
     CLOCK_FACT_SOURCE,    /* the kernel's clocksource changed */
     CLOCK_FACT_VM_MARKER, /* VMClock's disruption marker changed: the machine was moved */
-    CLOCK_FACT_STEERED, /* somebody steers a NIC clock; local says which; amount: by how many ppb, 0: unknown */
-    CLOCK_FACT_REALTIME_STEP, /* CLOCK_REALTIME was set; amount: by how much */
+    CLOCK_FACT_STEERED, /* a program steers a NIC clock; local: the NIC; amount: in ppb, 0: unknown */
+    CLOCK_FACT_REALTIME_STEP, /* CLOCK_REALTIME was set; amount: the change */
 };
 struct node_clock_fact {
     uint32_t kind;
@@ -197,8 +194,8 @@ struct node_anchor {
     struct mono at;
     int64_t utc_ns;
     int64_t bound_ns;
-    uint32_t trusted; /* 1: a real UTC source; 0: just this host's CLOCK_REALTIME, good for the
-                         coarse start only */
+    /* 1: a real UTC source; 0: only this host's CLOCK_REALTIME, which is good for the coarse start only */
+    uint32_t trusted;
     uint32_t reserved;
 };
 
@@ -209,16 +206,17 @@ struct node_bad_packet {
     uint32_t reserved;
 };
 
-/* A trouble of RDMA ports of this host: those beside one of its NICs, or (local UINT32_MAX) those beside none. */
+/* A trouble of RDMA ports of this host: those beside one of its NICs, or (local UINT32_MAX) those without a NIC. */
 struct node_verbs {
     uint32_t local;
     uint32_t trouble; /* enum verbs_trouble */
-    uint32_t has;     /* 1: one of them has it; 0: none any more */
-    uint32_t detail;  /* VERBS_CLASS: the traffic class, and above it the service level; else 0 */
+    uint32_t has;     /* 1: one of them has it; 0: none has it any more */
+    /* VERBS_CLASS: the traffic class, and above it the service level; otherwise 0 */
+    uint32_t detail;
     int64_t found, expected;
 };
 
-/* What of the configuration may change while it runs; 0: as node_new had it. */
+/* The parts of the configuration that may change while it runs; 0: as in node_new. */
 struct node_settings {
     uint32_t ring_peers; /* K: even, PEERS_LEAST to edge_limit - 4 */
     uint32_t flap_limit;
@@ -228,13 +226,14 @@ struct node_settings {
 
 enum node_action_kind {
     NODE_SEND,
-    NODE_PUBLISH_CLOCK, /* node_clock_page has news */
-    NODE_PUBLISH_MESH,  /* node_mesh_page has news */
+    NODE_PUBLISH_CLOCK, /* node_clock_page has changed */
+    NODE_PUBLISH_MESH,  /* node_mesh_page has changed */
     NODE_FINDING,
 };
 struct node_action {
     uint32_t kind;
-    uint32_t changed; /* of NODE_PUBLISH_MESH: 1: a verdict changed, 0: just time to look again */
+    /* for NODE_PUBLISH_MESH: 1: a verdict changed, 0: it is only time for an update */
+    uint32_t changed;
     union {
         struct mesh_send send;
         struct finding finding;
@@ -243,23 +242,22 @@ struct node_action {
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-/* -ENOMEM; -EINVAL when the configuration contradicts itself (own NIC not in the list, ids not
- * ascending, limits). The configuration is copied, the fleet's arrays are borrowed. */
+/* -ENOMEM; -EINVAL if the configuration contradicts itself (own NIC not in the list, ids not ascending, limits). The
+ * configuration is copied, the fleet's arrays are borrowed. */
 MUST_CHECK int node_new(struct node **ret_node, const struct node_config *config, struct mono now);
-struct node *node_free(struct node *n); /* NULL is fine; returns NULL */
+struct node *node_free(struct node *n); /* NULL is allowed; returns NULL */
 
-/* What survives a restart of the agent on the same boot, with the same clocks and within 10 minutes
- * (the keeper checks that): maps, levels, delays, chosen ports and hop lists. The bytes are this
- * build's alone. */
+/* The state that survives a restart of the agent on the same boot, with the same clocks and within 10 minutes (the caller checks
+ * that): maps, levels, delays, chosen ports and hop lists. Only this build can read the bytes. */
 size_t node_saved_size(const struct node *n);
 void node_save(const struct node *n, struct mono now,
-               void *ret_bytes); /* node_saved_size(n) of them */
-/* Right after node_new. -EINVAL: not ours, of another version, too old or too new: then the start
- * is cold. -ENOMEM. */
+               void *ret_bytes); /* node_saved_size(n) bytes */
+/* Must be called right after node_new. -EINVAL: not this node's, of another version, too old or too new: then the start is cold.
+ * -ENOMEM. */
 MUST_CHECK int node_restore(struct node *n, struct mono now, const void *bytes, size_t size);
 
-/* That packet will be told in a moment. Nothing comes of it but that its memory is there by then: who takes many packets
- * at once tells the second before it delivers the first. */
+/* That packet will be passed in a moment. It only prefetches memory: a driver with many packets announces the second one before
+ * it passes the first. */
 void node_expect(const struct node *n, const struct node_receive *event);
 void node_on_receive(struct node *n, struct mono now, const struct node_receive *event);
 void node_on_transmit(struct node *n, struct mono now, const struct node_transmit *event);
@@ -271,44 +269,43 @@ void node_on_clock_fact(struct node *n, struct mono now, const struct node_clock
 void node_on_anchor(struct node *n, struct mono now, const struct node_anchor *event);
 void node_on_bad_packet(struct node *n, struct mono now, const struct node_bad_packet *event);
 void node_on_verbs(struct node *n, struct mono now, const struct node_verbs *event);
-/* -EINVAL as node_new: the old list then stays. */
+/* -EINVAL as for node_new: then the old list stays. */
 MUST_CHECK int node_on_peers(struct node *n, struct mono now, const struct mesh_fleet *fleet);
-/* One NIC joins the list or leaves it: changed in place, in the list's own room. -EINVAL as node_new, or it is there already, or
- * isn't; -ENOSPC: no room, give a whole list. Then nothing changed. */
+/* One NIC joins or leaves the list: the list is changed in place, in its own room. -EINVAL as for node_new, or it is in the list
+ * already, or isn't in it; -ENOSPC: no room, pass a whole list. After an error nothing has changed. */
 MUST_CHECK int node_on_member(struct node *n, struct mono now, const struct mesh_member *member);
-/* The list as it is now. */
+/* The present list. */
 const struct mesh_fleet *node_fleet(const struct node *n);
-/* -EINVAL: beyond its limits, and nothing changed. */
+/* -EINVAL: beyond its limits; nothing has changed. */
 MUST_CHECK int node_on_settings(struct node *n, struct mono now,
                                 const struct node_settings *settings);
 void node_tick(struct node *n, struct mono now);
 
-/* What to do, until false: ask again after each event and each tick. */
+/* The next action, until false: call it after each event and each tick. */
 bool node_next_action(struct node *n, struct node_action *ret_action);
-/* When to tick next; MONO_NEVER is never returned. */
+/* The time of the next tick; never MONO_NEVER. */
 struct mono node_deadline(const struct node *n);
 
-/* For recorder and replay: the size of an event's data (0: none; PEERS: sizeof(struct mesh_fleet)),
- * and delivery. */
+/* For recorder and replay: the size of an event's data (0: none; PEERS: sizeof(struct mesh_fleet)), and its delivery. */
 size_t node_event_size(enum node_event_kind kind);
 MUST_CHECK int node_on_event(struct node *n, struct mono now, enum node_event_kind kind,
                              const void *data);
 
-/* ---- what is known: for pages, CLI and JSON ------------------------------------------------- */
+/* ---- results: for pages, CLI and JSON ------------------------------------------------------- */
 
-/* What readers of this host are told: clock_terms of the host clock (its nic_time is mono), and the
- * mesh page's entries (wire/mesh_page.h). */
+/* The values for readers of this host: clock_terms of the host clock (its nic_time is mono), and the mesh page's entries
+ * (wire/mesh_page.h). */
 void node_clock_page(const struct node *n, struct clock_terms *ret_terms);
-/* Entry `index` of node_mesh_count(): one per NIC pair, path and direction. */
+/* Entry `index` of node_mesh_count(): one for each NIC pair, path and direction. */
 uint32_t node_mesh_count(const struct node *n);
 void node_mesh_page(const struct node *n, uint32_t index, struct mesh_page_entry *ret_entry);
 
-/* Of the own NIC `local`: returns ret_report. NULL: there is no such NIC. */
+/* For the own NIC `local`: returns ret_report. NULL: there is no such NIC. */
 const struct link_report *node_link_get(const struct node *n, uint32_t local, struct mono now,
                                         struct link_report *ret_report);
 
-/* The clock members of this host, by number 0 .. node_member_count() - 1: core/clock's own getters
- * tell the rest. NULL: a NIC clock that was not read yet. */
+/* The clock members of this host, by number 0 .. node_member_count() - 1: core/clock's own getters have the details. NULL: a NIC
+ * clock that was not read yet. */
 uint32_t node_member_count(const struct node *n);
 const struct clock *node_member_clock(const struct node *n, uint32_t member);
 /* The member that is the host clock; UINT32_MAX: the host clock is a leaf of its NICs. */
@@ -317,25 +314,25 @@ uint32_t node_host_member(const struct node *n);
 bool node_member_time(const struct node *n, uint32_t member, struct mono now,
                       struct nic_time *ret_time);
 
-/* Fleet time of a host time, by the map that readers see; false: not synchronised. */
+/* Fleet time of a host time, by the map of the readers; false: not synchronised. */
 bool node_fleet_time(const struct node *n, struct mono at, struct fleet_time *ret_time);
 
 struct node_edge {
     struct nic_id local, peer;
     struct host_id host;
     uint32_t local_index;
-    uint8_t reason;     /* enum edge_reason: why this peer is probed */
+    uint8_t reason;     /* enum edge_reason: the reason why this peer is probed */
     uint8_t path_count; /* own paths */
     uint8_t peer_path_count;
-    uint8_t silent;               /* nothing heard for 2 s */
-    struct mono heard;            /* last; MONO_NEVER: never */
+    uint8_t silent;               /* no packet for 2 s */
+    struct mono heard;            /* the last packet; MONO_NEVER: never */
     int64_t rtt_ns_min;           /* lowest sum of both one-way delays over 10 s; -1 unknown */
     uint32_t member, member_edge; /* in core/clock */
-    uint8_t full_tried; /* of the last 16 packets of full size those whose fate is known */
-    uint8_t full_lost;  /* of these, lost while short ones came */
-    uint8_t version;    /* of probes, newest that the peer spoke lately; 0: it wasn't heard */
+    uint8_t full_tried;           /* of the last 16 full-size packets, those with a known fate */
+    uint8_t full_lost;            /* of these, those lost while short ones arrived */
+    uint8_t version; /* of probes, the newest that the peer used lately; 0: it wasn't heard */
 };
-/* Edge numbers are 0 .. node_edge_count() - 1 and stay; false: that number is free. */
+/* Edge numbers are 0 .. node_edge_count() - 1 and stay; false: the number is unused. */
 uint32_t node_edge_count(const struct node *n);
 bool node_edge_get(const struct node *n, uint32_t edge, struct mono now,
                    struct node_edge *ret_edge);
@@ -343,27 +340,26 @@ bool node_edge_get(const struct node *n, uint32_t edge, struct mono now,
 bool node_echo(const struct node *n, uint32_t edge, struct probe_echo *ret_echo);
 bool node_echoed(const struct node *n, uint32_t local, struct nic_id peer,
                  const struct probe_echo *echo);
-/* Path `path` of the edge, DIRECTION_OUT (own source port) or DIRECTION_IN (the peer's). False: no
- * such path. */
+/* Path `path` of the edge, DIRECTION_OUT (own source port) or DIRECTION_IN (the peer's). False: no such path. */
 bool node_path_get(const struct node *n, uint32_t edge, uint8_t path,
                    enum finding_direction direction, struct mono now,
                    struct path_report *ret_report);
 
-/* Who answered for the hops of an own path, IPv4 mapped; all zero: a router that keeps silent.
- * Returns how many hops are known, 0: none yet. */
+/* The routers that answered for the hops of an own path, IPv4 mapped; all zero: a router that does not answer. Returns the number
+ * of known hops; 0: none yet. */
 uint8_t node_path_hops(const struct node *n, uint32_t edge, uint8_t path,
                        uint8_t ret_hops[MESH_HOP_MAX][16]);
 
-/* Findings that are open now, oldest first. */
-/* Loops over two neighbours that measure each other, the newest 64: what their edges' errors add up to. */
+/* The open findings, oldest first. */
+/* Loops over two neighbours that measure each other, the newest 64: the sums of their edges' errors. */
 struct node_triangles {
-    uint32_t count; /* 0: nobody knew, so far */
+    uint32_t count; /* 0: no neighbour had a measurement so far */
     double residual_ns_p50, residual_ns_max;
 };
-/* ns; count 0: nothing else is valid. */
+/* In ns; count 0: no other field is valid. */
 void node_triangles(const struct node *n, struct node_triangles *ret);
 
-/* Open ones of this host, by index below the count. Valid until the next event or tick. */
+/* Open findings of this host, by index below the count. Valid until the next event or tick. */
 uint32_t node_finding_count(const struct node *n);
 const struct finding *node_finding_get(const struct node *n, uint32_t index);
 

@@ -1,15 +1,15 @@
-/* node_astray.c: hosts whose clocks say themselves, for long, that they are not in step.
+/* node_astray.c: hosts that report for long that their clocks are not in step.
  *
- * Such a peer moves nobody: what is not core takes no part. So it is no liar, whatever it says beside,
- * and its own agent may think that all is well, or be gone wrong. Its neighbours say it to operators,
- * if they are in step themselves and so are most of theirs. */
+ * Such a peer moves nobody, because only core members take part. So it is no liar, whatever else it reports. Its own agent may
+ * see no fault, or be broken. Its neighbours report it to operators, if they are in step themselves and most of their neighbours
+ * are, too. */
 #include "core/node/internal.h"
 
 #define ASTRAY_NS (60 * NS_PER_S)
 #define LATELY_NS (3 * NS_PER_S)
 
 struct steps {
-    uint32_t in, all; /* edges that are heard */
+    uint32_t in, all; /* in: edges whose peer is in step; all: edges that are heard */
 };
 
 static bool counts(const struct node *n, struct mono now, int edge, struct mesh_edge_info *ret_info)
@@ -18,7 +18,7 @@ static bool counts(const struct node *n, struct mono now, int edge, struct mesh_
            ret_info->heard.ns != MONO_NEVER.ns && n->links[edge].generation == ret_info->generation;
 }
 
-/* Of the edges to `host`, or, HOST_NONE, of all. */
+/* Counts the edges to `host`, or, with HOST_NONE, all edges. */
 static struct steps count_steps(const struct node *n, struct mono now, struct host_id host)
 {
     struct steps s = {0, 0};
@@ -57,7 +57,7 @@ static void say(struct node *n, struct mono now, const struct mesh_edge_info *in
     o->finding.advice = ADVICE_ASK_ITS_CLOCK;
 }
 
-/* Each ten seconds. Who isn't in step, or not with most, can't tell who else isn't. */
+/* Every ten seconds. A host that isn't in step itself, or not with most neighbours, can't judge others. */
 void node_astray_check(struct node *n, struct mono now)
 {
     const struct steps all = count_steps(n, now, HOST_NONE);

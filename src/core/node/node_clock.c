@@ -1,6 +1,6 @@
-/* node_clock.c: the host's clock members: what breaks them, what they tell, and the host's own clock. Their edges: node_edge.c.
+/* node_clock.c: the host's clock members: what breaks them, their input, and the host's own clock. Their edges: node_edge.c.
  *
- * Members are numbered by the lowest NIC id that the clock stamps. */
+ * A member has the number of the lowest NIC id that its clock stamps. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -40,7 +40,7 @@ int node_clock_start(struct node *n, uint32_t index, struct nic_time now, int64_
         .wall_minus_ns = wall_minus_ns,
         .edge_limit_ns = n->config.edge_bound_ns,
         .hops = hops(n),
-        /* two stamps a point; with hardware the noise that is learned sets it */
+        /* two stamps for each point; with hardware the learned noise sets it */
         .guard_is_own = m->domain == 0,
         .anchor = own->anchor != 0,
         .stamp_error_ns = hardware ? 0 : 2 * (int64_t)n->config.stamp_error_ns,
@@ -112,7 +112,7 @@ bool node_member_time(const struct node *n, uint32_t member, struct mono now,
 
 /* ---- faults of the host's own clock --------------------------------------------------------- */
 
-/* What the host's clock tells of its NICs' is void; `nics`: so is what they knew. */
+/* The host's clock's knowledge of its NICs' clocks is void; `nics`: the NICs' own knowledge, too. */
 static void fault_clocks(struct node *n, struct mono now, enum clock_fault fault, bool nics)
 {
     for (uint32_t i = 0; i < n->member_count; i++) {
@@ -140,7 +140,7 @@ void node_on_clock_fact(struct node *n, struct mono now, const struct node_clock
     case CLOCK_FACT_SUSPENDED:
         node_jump_told(n);
         fault_clocks(n, now, CLOCK_FAULT_SUSPEND, true);
-        mesh_on_sleep(n->mesh, now); /* its clock stood still: no round was late by it */
+        mesh_on_sleep(n->mesh, now); /* its clock stood still: no round was late because of that */
         break;
     case CLOCK_FACT_SOURCE:
         node_jump_told(n);
@@ -158,7 +158,8 @@ void node_on_clock_fact(struct node *n, struct mono now, const struct node_clock
             }
         }
         break;
-    case CLOCK_FACT_REALTIME_STEP: /* stamps were converted batch by batch: nothing of ours moved */
+    /* stamps were converted batch by batch: no clock of ours moved */
+    case CLOCK_FACT_REALTIME_STEP:
         break;
     }
 }
@@ -200,7 +201,8 @@ void node_on_guard(struct node *n, struct mono now, const struct node_guard *eve
         const double rate =
             (double)(offset - g->start_offset_ns) / (double)mono_sub(middle, g->start).ns;
         g->rate = g->count < 100 ? rate : g->rate + 0.01 * (rate - g->rate);
-        if (mono_sub(middle, g->start).ns > 2 * NS_PER_S) { /* the fit keeps to the last seconds */
+        /* the fit covers only the last seconds */
+        if (mono_sub(middle, g->start).ns > 2 * NS_PER_S) {
             g->start = middle;
             g->start_offset_ns = offset;
         }
@@ -217,10 +219,10 @@ void node_on_guard(struct node *n, struct mono now, const struct node_guard *eve
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
-#define UTC_AGE_RATE 1e-3 /* no two clocks of a host run further apart */
+#define UTC_AGE_RATE 1e-3 /* no two clocks of a host differ more */
 
-/* What the host's clock was told, on a NIC's: as well as brackets tell the one from the other. The host's clock may have been
- * stepped since the last one. Then the next one shows it, so the word waits for that. */
+/* Keeps the host's UTC for a NIC's clock, as exactly as brackets relate the two clocks. The host's clock may have stepped since
+ * the last bracket. The next one shows that, so the value waits for it. */
 static void keep_anchor(struct node *n, struct mono now, uint32_t member,
                         const struct node_anchor *event)
 {
@@ -236,7 +238,7 @@ static void keep_anchor(struct node *n, struct mono now, uint32_t member,
     }
 }
 
-/* continued: the bracket agrees with those before. What it leaves open is what a step may have hidden in. */
+/* continued: the bracket agrees with earlier ones. A step may hide within their error. */
 void node_clock_on_bracket(struct node *n, struct mono now, uint32_t member, bool continued)
 {
     struct member *m = &n->members[member];
@@ -248,7 +250,7 @@ void node_clock_on_bracket(struct node *n, struct mono now, uint32_t member, boo
     m->anchor.waits = false;
 }
 
-/* A source that is lost tells nothing: what it last told is worth less with every second. */
+/* A lost source gives no values: its last one becomes less exact with every second. */
 void node_on_anchor(struct node *n, struct mono now, const struct node_anchor *event)
 {
     n->now = now;
@@ -317,7 +319,7 @@ static void leaf_tick(struct node *n, struct mono now)
     n->terms_changed = true;
 }
 
-/* For the mesh page, which asks hundreds of times per tick. */
+/* For the mesh page, which needs it hundreds of times in a tick. */
 static void note_bound(struct member *m, struct nic_time at)
 {
     struct clock_terms terms;
@@ -333,7 +335,8 @@ static void note_bound(struct member *m, struct nic_time at)
 
 void node_clock_tick(struct node *n, struct mono now)
 {
-    if (mono_before(now, n->clock_ticked)) { /* the host's clock went back; NICs' run on */
+    /* the host's clock went back; the NICs' clocks run on */
+    if (mono_before(now, n->clock_ticked)) {
         node_jump_told(n);
         fault_clocks(n, now, CLOCK_FAULT_STEP, false);
     }
@@ -350,7 +353,7 @@ void node_clock_tick(struct node *n, struct mono now)
         if (m->domain != 0 && host_leaf_nic_broke(&n->leaf, now, (int)i)) {
             clock_on_fault(m->clock, at, CLOCK_FAULT_GUARD);
         }
-        /* further ahead than it is ever set: the NIC's clock went back, and would be asleep until it is there again */
+        /* further ahead than any deadline: the NIC's clock went back, and would wait until it is there again */
         const int64_t ahead_ns = clock_deadline(m->clock).ns - at.ns;
         if (ahead_ns <= 0 || ahead_ns > 2 * CLOCK_TICK_NS) {
             clock_tick(m->clock, at);

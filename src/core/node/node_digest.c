@@ -1,8 +1,8 @@
-/* node_digest.c: digests' times: by fleet time on the way, by this host's clock here. */
+/* node_digest.c: the times in digests: fleet time in packets, this host's clock here. */
 #include "core/node/internal.h"
 
 #define DIGEST_AGE_NS   (2 * NS_PER_S)
-#define DIGEST_AHEAD_NS (50 * NS_PER_MS) /* clocks of two hosts that are in step */
+#define DIGEST_AHEAD_NS (50 * NS_PER_MS) /* between clocks of two hosts that are in step */
 
 bool node_digest_fill(const struct node *n, uint32_t local, struct probe *probe)
 {

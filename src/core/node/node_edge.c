@@ -1,22 +1,22 @@
-/* node_edge.c: which edges of the clocks belong to the edges of the mesh.
+/* node_edge.c: the clock edges for the edges of the mesh.
  *
- * A peer's clock has the number that its member has there (node_clock.c). Which NICs of a peer share a clock is known from its
- * packets (software stamps: all of its host's that have no clock of their own) and assumed to be as here until one is heard. A
- * peer that proves otherwise gets its edge anew (node_clock_follow_stamps). */
+ * A peer's clock has the number of its member there (node_clock.c). Its packets show which of a peer's NICs share a clock
+ * (software stamps: all NICs of its host without a clock of their own); until a packet arrives, the same is assumed as here. If
+ * packets prove otherwise, the peer gets its edge anew (node_clock_follow_stamps). */
 #include "core/node/internal.h"
 
 static uint32_t first_of_host(const struct mesh_fleet *fleet, uint32_t peer)
 {
     const struct host_id host = fleet->peers[peer].host;
 
-    while (peer > 0 &&
-           host_id_equal(fleet->peers[peer - 1].host, host)) { /* a host's NICs stand together */
+    /* a host's NICs are neighbours in the list */
+    while (peer > 0 && host_id_equal(fleet->peers[peer - 1].host, host)) {
         peer--;
     }
     return peer;
 }
 
-/* By what an edge of ours hears that NIC has a clock of its own. */
+/* True if, by an edge of this host, that NIC has a clock of its own. */
 static bool has_own_clock(const struct node *n, uint32_t nic)
 {
     for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
@@ -44,7 +44,8 @@ static void edge_unlink(struct node *n, struct mono now, struct edge_link *link)
 {
     ASSERT(link->generation == 0 || (uint32_t)link->member < n->member_count);
     if (link->generation != 0 && link->clock_edge >= 0 && n->members[link->member].clock) {
-        struct nic_time at = n->members[link->member].last; /* if the NIC's time isn't known now */
+        /* used if the NIC's time isn't known now */
+        struct nic_time at = n->members[link->member].last;
         (void)node_member_time(n, (uint32_t)link->member, now, &at);
         clock_edge_remove(n->members[link->member].clock, at, link->clock_edge);
     }
@@ -84,7 +85,7 @@ static bool edge_join(struct node *n, struct mono now, int edge, const struct me
     struct nic_time at;
 
     ASSERT(link->generation == 0 ||
-           link->clock_edge < 0); /* else the clock would keep it for ever */
+           link->clock_edge < 0); /* otherwise the clock would keep it for ever */
     *link = (struct edge_link){.generation = info->generation,
                                .member = (int)member,
                                .clock_edge = -1,
@@ -97,7 +98,7 @@ static bool edge_join(struct node *n, struct mono now, int edge, const struct me
     return true;
 }
 
-/* Anew if it leads to another clock, or its clock has another number. False: its NIC's time isn't known now. */
+/* Makes the edge anew if it leads to another clock, or its clock has another number. False: its NIC's time isn't known now. */
 static bool edge_renumber(struct node *n, struct mono now, int edge, bool another)
 {
     struct edge_link *link = &n->links[edge];
@@ -117,8 +118,8 @@ static bool edge_renumber(struct node *n, struct mono now, int edge, bool anothe
     return true;
 }
 
-/* By its packets the peer's NIC has a clock of its own, or stamps by that of its host: another than was assumed. The number of
- * its host's clock changes with that, and so the edges to the host's other NICs. */
+/* Its packets show that the peer's NIC has a clock of its own, or that its host's clock stamps there, against the assumption.
+ * Then the number of its host's clock changes, and so do the edges to the host's other NICs. */
 void node_clock_follow_stamps(struct node *n, struct mono now, int edge, bool software)
 {
     struct edge_link *link = &n->links[edge];
@@ -137,10 +138,10 @@ void node_clock_follow_stamps(struct node *n, struct mono now, int edge, bool so
             all = edge_renumber(n, now, other, another && other == edge) && all;
         }
     }
-    link->heard = all; /* else again with the next packet */
+    link->heard = all; /* otherwise again with the next packet */
 }
 
-/* Of the edges that were saved: those that led to a clock of the other kind lead there again, else nothing of them is taken. */
+/* For the saved edges: those that led to a clock of the other kind lead there again; otherwise their state is not used. */
 int node_clock_restore(struct node *n, struct mono now, uint32_t member, struct nic_time at)
 {
     const struct clock_saved *s = &n->saved[member];
@@ -166,7 +167,7 @@ int node_clock_restore(struct node *n, struct mono now, uint32_t member, struct 
     return clock_restore(n->members[member].clock, at, s);
 }
 
-/* The mesh's edges came or went, or a NIC's clock was read for the first time. */
+/* The mesh's edges changed, or a NIC's clock was read for the first time. */
 void node_clock_sync_edges(struct node *n, struct mono now)
 {
     const int capacity = mesh_edge_capacity(n->mesh);
@@ -187,7 +188,7 @@ void node_clock_sync_edges(struct node *n, struct mono now)
     }
     n->mesh_generation = mesh_generation(n->mesh);
     for (int edge = 0; edge < capacity;
-         edge++) { /* first what went: the new may be the same pair */
+         edge++) { /* removals first: a new edge may have the same pair */
         struct mesh_edge_info info;
         if (n->links[edge].generation != 0 && (!mesh_edge_info(n->mesh, now, edge, &info) ||
                                                info.generation != n->links[edge].generation)) {
@@ -207,7 +208,7 @@ void node_clock_sync_edges(struct node *n, struct mono now)
         struct nic_time at;
         if ((started & (1u << i)) != 0 && node_member_time(n, i, now, &at) &&
             node_clock_restore(n, now, i, at) < 0) {
-            continue; /* a cold start, then */
+            continue; /* then it is a cold start */
         }
     }
 }

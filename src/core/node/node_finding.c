@@ -1,4 +1,4 @@
-/* node_finding.c: from verdicts to findings: what belongs together is said once. */
+/* node_finding.c: from verdicts to findings: events that belong together are reported once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +10,13 @@
      NS_PER_MS) /* paths that die together gather before the sentence is said                 \
                       */
 
-/* Packets of a pair of NICs are 200 ms apart, and another 300 ms on their way at most: what ended at one moment had its last word
- * within that of each other. */
+/* Packets of a pair of NICs are 200 ms apart, and another 300 ms in flight at most: paths that ended at one moment had their last
+ * arrivals within that time of each other. */
 #define APART_NS (500 * NS_PER_MS)
-/* Who is not heard for so long is silent: it didn't come back with the other. */
-#define BACK_NS    (2 * NS_PER_S)
-#define PORTS_SURE 20 /* of two trunks all take the same with odds of 2^20 against it: 10^6 */
+/* A peer without packets for so long is silent: it did not come back with the other. */
+#define BACK_NS (2 * NS_PER_S)
+/* with two trunks, all take the same one with odds of 2^20 against it: 10^6 */
+#define PORTS_SURE 20
 
 /* ---- times and the queue -------------------------------------------------------------------- */
 
@@ -46,7 +47,7 @@ void node_finding_push(struct node *n, struct finding *f)
     if (f->since_fleet_ns == FINDING_NO_TIME) {
         fill_times(n, f);
     }
-    if (n->queue_count == FINDING_QUEUE) { /* nobody drains: the oldest goes */
+    if (n->queue_count == FINDING_QUEUE) { /* no caller takes them: the oldest is dropped */
         n->queue_head = (n->queue_head + 1) % FINDING_QUEUE;
         n->queue_count--;
         n->counters.actions_dropped++;
@@ -58,7 +59,7 @@ void node_finding_push(struct node *n, struct finding *f)
 
 void node_finding_close_at(struct node *n, struct mono now, uint32_t index)
 {
-    ASSERT(index < n->open_count); /* what is moved below is counted from it */
+    ASSERT(index < n->open_count); /* later elements are moved by this index */
     struct open_finding o = n->open[index];
 
     memmove(&n->open[index], &n->open[index + 1], (n->open_count - index - 1) * sizeof(n->open[0]));
@@ -90,7 +91,7 @@ static void close_key(struct node *n, struct mono now, uint64_t key)
     }
 }
 
-/* NULL when there is no room: as many findings are open as people can read. */
+/* NULL: no room, because as many findings are open as people can read. */
 struct open_finding *node_finding_open(struct node *n, uint64_t key, enum finding_kind kind,
                                        struct mono since, struct mono say)
 {
@@ -116,14 +117,14 @@ uint64_t node_finding_key(enum finding_kind kind, uint64_t a, uint64_t b, uint64
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 
-/* Heard by a packet that left after that moment: what was last heard before may have ended then. */
+/* True if a packet arrived that left after that moment: an earlier last arrival may belong to that fault. */
 static bool heard_after(const struct mesh_edge_info *info, struct mono since)
 {
     return !info->silent && info->heard.ns != MONO_NEVER.ns &&
            mono_sub(info->heard, since).ns >= APART_NS;
 }
 
-/* All of that host that is probed, and how much of it is silent, or (since) was not heard since. */
+/* The probed NICs of that host; and those that are silent, or (since) were not heard since. */
 static void host_edges(const struct node *n, struct mono now, struct host_id host,
                        const struct mono *since, uint32_t *ret_silent, uint32_t *ret_all)
 {
@@ -143,7 +144,7 @@ void node_host_edges(const struct node *n, struct mono now, struct host_id host,
     host_edges(n, now, host, NULL, ret_silent, ret_all);
 }
 
-/* All that this NIC is chosen to hear, and how much of it is silent. */
+/* The peers that this NIC is chosen to hear, and the silent ones. */
 static void local_edges(const struct node *n, struct mono now, struct nic_id local,
                         uint32_t *ret_silent, uint32_t *ret_all)
 {
@@ -158,7 +159,7 @@ static void local_edges(const struct node *n, struct mono now, struct nic_id loc
     }
 }
 
-/* Another NIC of ours hears that one: it lives, and so does its link. */
+/* Another NIC of this host hears that one: it works, and so does its link. */
 static bool heard_elsewhere(const struct node *n, struct mono now, struct nic_id nic,
                             struct mono since)
 {
@@ -172,7 +173,7 @@ static bool heard_elsewhere(const struct node *n, struct mono now, struct nic_id
     return false;
 }
 
-/* Something was heard by way of that leaf since. */
+/* A packet arrived through that leaf since. */
 static bool leaf_is_heard(const struct node *n, struct mono now, uint16_t leaf, struct mono since)
 {
     const struct mesh_fleet *fleet = &n->config.fleet;
@@ -192,7 +193,7 @@ static bool leaf_is_heard(const struct node *n, struct mono now, uint16_t leaf, 
     return false;
 }
 
-/* What is silent lies behind its leaves. */
+/* The silent part lies behind its leaves. */
 static bool leaves_are_heard(const struct node *n, struct mono now, struct host_id host,
                              struct mono since)
 {
@@ -208,8 +209,8 @@ static bool leaves_are_heard(const struct node *n, struct mono now, struct host_
     return true;
 }
 
-/* Another host's NIC had its last word at that moment, too, and none since: they have one cause, and that is none of them. A
- * fabric that fell into parts looks so from each side. Who fell silent later is another matter. */
+/* Another host's NIC had its last arrival at that moment, too: they have a common cause, which is none of the two. A partitioned
+ * fabric looks so from each side. A host that fell silent later doesn't count. */
 static bool others_fell_silent(const struct node *n, struct mono now, struct host_id host,
                                struct nic_id local, struct mono since)
 {
@@ -225,7 +226,7 @@ static bool others_fell_silent(const struct node *n, struct mono now, struct hos
     return false;
 }
 
-/* One leaf between the two, by the fleet's list; or several ways to it, all of them known. */
+/* One leaf between the two, by the fleet's list; or several ways, all of them known. */
 static bool no_trunk_alone(const struct node *n, int edge, const struct mesh_edge_info *info)
 {
     const uint32_t near = fleet_find(&n->config.fleet, n->config.nics[info->local].nic),
@@ -237,8 +238,8 @@ static bool no_trunk_alone(const struct node *n, int edge, const struct mesh_edg
            (leaf != LEAF_UNKNOWN && far != UINT32_MAX && leaf == n->config.fleet.peers[far].leaf);
 }
 
-/* It is no trunk behind it, which by chance all that comes from it goes by: of few ports that is likely, until their ways are
- * known. And nobody else hears it, as its host would tell. */
+/* True if it is not a trunk behind it that all its packets use by chance: with few ports that is likely, until their ways are
+ * known. And no other host hears it, by the hosts' reports. */
 static bool lies_at_its_end(const struct node *n, struct mono now, const struct finding *f,
                             bool host)
 {
@@ -262,7 +263,7 @@ static bool lies_at_its_end(const struct node *n, struct mono now, const struct 
            !others_fell_silent(n, now, f->from_host, f->to, f->since);
 }
 
-/* What is silent is that one; unsure: or something else. */
+/* Sets the silent element as the suspect; unsure: or another element. */
 static void suspect(struct finding *f, struct element e, bool sure, enum finding_advice advice)
 {
     e.direction = e.a.number == f->to.index && e.kind == ELEMENT_NIC ? DIRECTION_IN : DIRECTION_OUT;
@@ -282,14 +283,15 @@ static void suspect_host(const struct node *n, struct mono now, struct finding *
 
     suspect(f, element_of(ELEMENT_HOST, PLACE_HOST, f->from_host.index), behind && nics > 1,
             ADVICE_CHECK_PEER_HOST);
-    if (nics == 1) { /* which is all that is heard of it */
+    if (nics == 1) { /* and nothing else is heard of it */
         suspect(f, element_of(ELEMENT_NIC, PLACE_NIC, f->from.index), false,
                 ADVICE_CHECK_PEER_HOST);
         f->choice.total -= behind;
     }
 }
 
-/* Who is it: we, one NIC of theirs, or the whole host? Each has a cause of its own, and one sentence. 0: to be asked again. */
+/* Decides whether it is this host, one NIC of the peer, or the whole peer. Each has a cause of its own, and one finding. 0: ask
+ * again. */
 static uint64_t silent_cause(struct node *n, struct mono now, struct open_finding *o,
                              struct finding *f, bool *ret_deaf)
 {
@@ -306,12 +308,13 @@ static uint64_t silent_cause(struct node *n, struct mono now, struct open_findin
         return node_finding_key(FINDING_PEER_SILENT, 1, f->to.index, 0);
     }
     if (mono_sub(now, n->deaf_at[o->local]).ns < 3 * NS_PER_S / 2) {
-        o->say = mono_add(now, span_ns(NS_PER_S)); /* it was us a moment ago: let it end */
+        /* a moment ago this host itself was the cause: wait for its end */
+        o->say = mono_add(now, span_ns(NS_PER_S));
         return 0;
     }
     if (heard_elsewhere(n, now, f->from, f->since)) { /* something between the two */
         if (node_incident_at(n, f->since)) {
-            o->say = mono_add(now, span_ns(NS_PER_S)); /* which is said already */
+            o->say = mono_add(now, span_ns(NS_PER_S)); /* and that is reported already */
             return 0;
         }
         f->rules_out = RULES_OUT_PEER_HOST | RULES_OUT_PEER_NIC | RULES_OUT_OWN_HOST |
@@ -362,7 +365,7 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
         return;
     }
     if (deaf) {
-        o->finding.from = f.to; /* nobody is heard: it is about us */
+        o->finding.from = f.to; /* no peer is heard: it is about this host */
         o->finding.from_host = n->config.host;
         o->finding.to = NIC_NONE;
         o->finding.to_host = HOST_NONE;
@@ -373,8 +376,8 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
     node_finding_push(n, &o->finding);
 }
 
-/* One is heard again. Hosts that fell silent with it were not named, for a common cause would have ended for all: those that
- * are still silent when it would have, are looked at again. */
+/* A peer is heard again. Hosts that fell silent with it were not named, because a common cause would have ended for all. Those
+ * that are still silent are looked at again at the time when it would have ended. */
 static void silent_alone(struct node *n, struct mono now)
 {
     for (uint32_t i = 0; i < n->open_count; i++) {
@@ -388,8 +391,7 @@ static void silent_alone(struct node *n, struct mono now)
     }
 }
 
-/* The one that was said is over; if others of its cause are not, one of them is said in its place.
- */
+/* The reported finding is over. If others of its cause are not, one of them is reported instead. */
 static void silent_again(struct node *n, struct mono now, uint64_t cause)
 {
     for (uint32_t i = 0; i < n->open_count && cause != 0; i++) {
@@ -417,7 +419,7 @@ void node_finding_silent(struct node *n, struct mono now, const struct mesh_verd
         return;
     }
     if (node_finding_find(n, key) || info.reason == EDGE_GUEST || info.heard.ns == MONO_NEVER.ns) {
-        return; /* a peer that was never heard is `foliot mesh`'s to show, not news */
+        return; /* a peer that was never heard is shown by `foliot mesh`; it is no news */
     }
     o = node_finding_open(n, key, FINDING_PEER_SILENT, v->since,
                           mono_add(now, span_ns(5 * GATHER_NS)));
@@ -447,7 +449,8 @@ void node_finding_tick(struct node *n, struct mono now)
 
         if (o->edge >= 0 &&
             (!mesh_edge_info(n->mesh, now, o->edge, &info) || info.generation != o->generation)) {
-            node_finding_close_at(n, now, i--); /* the edge is no more: nobody will tell its end */
+            /* the edge no longer exists: nothing would report the end */
+            node_finding_close_at(n, now, i--);
             continue;
         }
         if (o->say.ns > now.ns) {
@@ -495,7 +498,7 @@ void node_finding_clock(struct node *n, struct mono now, uint32_t member,
         } else if (action->status == CLOCK_DISRUPTED && !node_finding_find(n, disrupted)) {
             o = node_finding_open(n, disrupted, FINDING_CLOCK_DISRUPTED, now, now);
             if (o) {
-                /* as it was before there was a NONE: older controllers word it so */
+                /* the number from before NONE existed: older controllers use it for their words */
                 o->finding.numbers[0] = action->fault > 0 ? action->fault - 1 : 0;
                 o->finding.numbers[2] = action->fault;
                 o->finding.advice = ADVICE_WAIT;
@@ -509,7 +512,7 @@ void node_finding_clock(struct node *n, struct mono now, uint32_t member,
     case CLOCK_ACTION_ASYMMETRY:
         if (action->kind == CLOCK_ACTION_ASYMMETRY &&
             fabs(action->value_ns) < asymmetry_worth(n, member)) {
-            return; /* nanoseconds of it are everywhere, and nobody can do anything about them */
+            return; /* nanoseconds of it are everywhere, and nobody can change that */
         }
         key = node_finding_key(
             action->kind == CLOCK_ACTION_LIAR ? FINDING_CLOCK_LIAR : FINDING_CLOCK_ASYMMETRY,
@@ -660,10 +663,9 @@ void node_on_verbs(struct node *n, struct mono now, const struct node_verbs *eve
     node_finding_push(n, &o->finding);
 }
 
-#define LATE_SAID_NS NS_PER_S /* of ten seconds: a tenth of what it could have seen */
+#define LATE_SAID_NS NS_PER_S /* in ten seconds: a tenth of what it could have seen */
 
-/* One sentence at most each ten seconds: an agent without CPU shall not spend what it has on
- * talking about it. */
+/* At most one report in ten seconds: an agent without a processor must not spend its time on reports about that. */
 void node_finding_late(struct node *n, struct mono now, struct span late)
 {
     struct finding once;
@@ -675,7 +677,8 @@ void node_finding_late(struct node *n, struct mono now, struct span late)
     }
     n->late_sum = span_ns(n->late_sum.ns + late.ns);
     if (n->late_said || n->late_sum.ns < LATE_SAID_NS) {
-        return; /* hiccups are counted (late ticks): nothing to talk about until they cost sight */
+        /* short delays are counted (late ticks): they are reported only if they reduce what the agent sees */
+        return;
     }
     n->late_said = true;
     finding_init(&once, FINDING_SENSING_LATE, now);
@@ -687,7 +690,7 @@ void node_finding_late(struct node *n, struct mono now, struct span late)
     node_finding_push(n, &once);
 }
 
-/* ---- what counters tell --------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 static enum finding_advice counter_advice(const struct node *n, enum finding_kind kind)
 {
@@ -711,7 +714,7 @@ static enum finding_advice counter_advice(const struct node *n, enum finding_kin
     }
 }
 
-/* nic: the own NIC that it is about; NIC_NONE: the host. */
+/* nic: the own NIC in question; NIC_NONE: the host. */
 static void counter_finding(struct node *n, struct mono now, enum finding_kind kind,
                             struct nic_id nic, bool bad, int64_t a, int64_t b)
 {
@@ -746,7 +749,7 @@ static void check_stamps(struct node *n, struct mono now)
     }
 }
 
-/* Software stamps are as good as a reading of the host's clock. Where it takes too long, most of them make no fleet time. */
+/* Software stamps are as exact as a reading of the host's clock. If that takes too long, most of them give no fleet time. */
 static void check_rough(struct node *n, struct mono now, const struct node_counters *was,
                         const struct node_counters *is)
 {
@@ -763,7 +766,7 @@ static void check_rough(struct node *n, struct mono now, const struct node_count
     }
 }
 
-/* Each ten seconds: what went wrong often enough to be said, and what no longer does. */
+/* Every ten seconds: reports errors that are frequent enough, and closes those that ended. */
 void node_finding_counters(struct node *n, struct mono now)
 {
     const struct node_counters was = n->checked_counters;

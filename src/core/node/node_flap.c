@@ -1,13 +1,13 @@
-/* node_flap.c: a path that dies and lives again, over and over, is one finding with a count.
+/* node_flap.c: a path that dies and recovers again and again is one finding with a count.
  *
- * The first two deaths are said as what they are. From the third within FLAP_CALM_NS of each other
- * the flapping is said, and updated with each further one; the deaths themselves are kept quiet,
- * unless one lasts. What is damped is messages, never the count. */
+ * The first two deaths are reported as such. From the third within FLAP_CALM_NS of each other, the flapping is reported, and
+ * updated with each further one. The deaths themselves are not reported, unless one lasts. Messages are damped, never the
+ * count. */
 #include "core/node/internal.h"
 
 #define FLAP_TIMES   3
-#define FLAP_CALM_NS (120 * NS_PER_S) /* without a death: over */
-#define FLAP_LAST_NS (5 * NS_PER_S)   /* a death that lasts is said by itself */
+#define FLAP_CALM_NS (120 * NS_PER_S) /* without a death for so long, it is over */
+#define FLAP_LAST_NS (5 * NS_PER_S)   /* a death that lasts so long is reported by itself */
 
 void node_flap_died(struct path_flaps *flaps, struct mono since)
 {
@@ -28,7 +28,7 @@ static struct open_finding *find_number(struct node *n, uint32_t number)
     return NULL;
 }
 
-/* What is known of the newest death is known of the flapping. */
+/* Copies the details of the newest death into the flapping's finding. */
 static void tell(struct node *n, const struct bad_path *b, struct open_finding *flap,
                  const struct finding *death, bool fresh)
 {
@@ -53,8 +53,8 @@ static void tell(struct node *n, const struct bad_path *b, struct open_finding *
     node_finding_push(n, &flap->finding);
 }
 
-/* A path of that incident is known to be dead, the incident's first or one that joins it. The
- * incident may move: the list of open findings grows. */
+/* A path of that incident is known to be dead: the incident's first one, or one that joins it. The incident may move in memory,
+ * because the list of open findings grows. */
 struct open_finding *node_flap_joins(struct node *n, struct bad_path *b,
                                      struct open_finding *incident)
 {
@@ -65,7 +65,7 @@ struct open_finding *node_flap_joins(struct node *n, struct bad_path *b,
     if (b->kind != FINDING_PATH_DEAD || incident->finding.kind != FINDING_PATH_DEAD) {
         return incident;
     }
-    if (incident->flap != 0 && flap) { /* said already; this one may have died more often */
+    if (incident->flap != 0 && flap) { /* reported already; this path may have died more often */
         b->flaps.number = incident->flap;
         if (flap->finding.numbers[0] < b->flaps.count) {
             flap->finding.numbers[0] = b->flaps.count;
@@ -82,11 +82,11 @@ struct open_finding *node_flap_joins(struct node *n, struct bad_path *b,
         incident = find_number(n, number);
     }
     if (!flap) {
-        return incident; /* no room: deaths are said one by one */
+        return incident; /* no room: deaths are reported one by one */
     }
     b->flaps.number = incident->flap = flap->finding.number;
     tell(n, b, flap, &incident->finding, fresh);
-    if (incident->paths == 1) { /* not said yet */
+    if (incident->paths == 1) { /* not reported yet */
         incident->quiet = true;
         incident->say = mono_add(n->now, span_ns(FLAP_LAST_NS));
     }

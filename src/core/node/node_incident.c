@@ -1,23 +1,23 @@
-/* node_incident.c: bad paths become findings, one per cause.
+/* node_incident.c: bad paths become findings, one for each cause.
  *
- * A trunk that is cut takes dozens of paths with it. Each waits a little until traces have told
- * where it ends; then those with one suspect share a finding, and those of the same moment whose
- * suspect is unknown join it. What comes in can't be traced from here: it waits
- * longer, for its sender sees more. A finding closes when its last path works again. */
+ * A cut trunk takes dozens of paths with it. Each waits a little until traces have shown where it ends. Then paths with one
+ * suspect share a finding, and paths of the same moment without a suspect join it. Incoming paths can't be traced from here: they
+ * wait longer, because the sender knows more. A finding closes when its last path works again. */
 #include <string.h>
 
 #include "core/node/internal.h"
 
-#define SURE_NS        (40 * NS_PER_MS)  /* said that soon when the suspect is sure */
-#define GUESS_NS       (170 * NS_PER_MS) /* two rounds of traces later at the latest */
+#define SURE_NS        (40 * NS_PER_MS)  /* a certain suspect is reported so soon */
+#define GUESS_NS       (170 * NS_PER_MS) /* at the latest after two rounds of traces */
 #define IN_NS          (450 * NS_PER_MS)
-#define AGAIN_NS       (250 * NS_PER_MS) /* an unknown suspect is looked at again */
+#define AGAIN_NS       (250 * NS_PER_MS) /* an unknown suspect is looked at again after so long */
 #define AGAIN_UNTIL_NS (3 * NS_PER_S)
-#define NEWS_NS        (200 * NS_PER_MS) /* what a neighbour told, with what comes beside it */
-#define AGAIN_LATE_NS  NS_PER_S          /* then: ways are learnt meanwhile, and paths come back */
-#define SLOW_NS        NS_PER_S          /* windows of the other paths fill meanwhile */
-#define ONE_CAUSE_NS                                                                               \
-    (1500 * NS_PER_MS) /* what began within it, and has no better suspect, is one */
+#define NEWS_NS        (200 * NS_PER_MS) /* a neighbour's report, with further ones of that time */
+/* later: ways are learned meanwhile, and paths come back */
+#define AGAIN_LATE_NS NS_PER_S
+#define SLOW_NS       NS_PER_S /* meanwhile the windows of the other paths fill */
+/* paths that began within this time, without a better suspect, are one fault */
+#define ONE_CAUSE_NS (1500 * NS_PER_MS)
 #define ECHO_NS                                                                                    \
     (10 *                                                                                          \
      NS_PER_S) /* peers learn their ways anew, maybe into the same hole. What comes in can't be \
@@ -52,13 +52,13 @@ static uint16_t advice_for_one(const struct element *e)
     }
 }
 
-/* Of several only what is right whichever of them it is. */
+/* For several elements, only advice that is right for each of them. */
 static uint16_t advice_for(const struct element *suspect, const struct element_choice *choice)
 {
     uint16_t advice = advice_for_one(choice->count > 0 ? &choice->one_of[0] : suspect);
 
     if (choice->count == 1) {
-        return ADVICE_NONE; /* as likely as not it is something else */
+        return ADVICE_NONE; /* another element is as likely */
     }
     for (uint32_t i = 1; i < choice->count; i++) {
         const uint16_t other = advice_for_one(&choice->one_of[i]);
@@ -118,7 +118,7 @@ static void path_bad(struct node *n, struct mono now, const struct mesh_verdict 
     n->incident_due = mono_min(n->incident_due, mono_add(now, span_ns(SURE_NS)));
 }
 
-/* How far the length that is told may be from the true one; 0: not known. */
+/* The possible error of the reported length; 0: not known. */
 static int64_t length_error(const struct finding *f, struct mono over, struct mesh_length length)
 {
     const int64_t told = mono_sub(over, f->since).ns, more = length.most.ns - told,
@@ -127,8 +127,8 @@ static int64_t length_error(const struct finding *f, struct mono over, struct me
     return length.most.ns == 0 ? 0 : more > less ? more : less;
 }
 
-/* When the finding's last path works again: as all paths that cross what was gone tell, or when the first of its own
- * worked, or this one. */
+/* The time when the finding's last path works again: from all paths through the element that was gone, or when the first of its
+ * own paths worked, or this one. */
 static struct mono over_at(struct node *n, struct mono now, struct mono since,
                            struct open_finding *o)
 {
@@ -156,7 +156,7 @@ static struct mono over_at(struct node *n, struct mono now, struct mono since,
     return since;
 }
 
-/* It works again since `since`. */
+/* The path works again since `since`. */
 static void path_good(struct node *n, struct mono now, struct mono since, struct bad_path *b)
 {
     struct open_finding *o = incident_by_number(n, b->incident);
@@ -175,7 +175,7 @@ static void path_good(struct node *n, struct mono now, struct mono since, struct
     b->incident = 0;
 }
 
-/* A path can be slow and alive; one that is dead or lossy has that said, and not its delay. */
+/* A path can be slow and alive; for a dead or lossy path that is reported, and not its delay. */
 static bool slow_stays(const struct bad_path *b, const struct mesh_verdict *v,
                        enum finding_kind kind)
 {
@@ -209,7 +209,7 @@ void node_finding_path(struct node *n, struct mono now, const struct mesh_verdic
     }
 }
 
-/* The edge is no more: nobody will tell how its paths fare. */
+/* The edge no longer exists: nothing reports its paths any more. */
 void node_incident_forget(struct node *n, struct mono now, int edge)
 {
     for (uint8_t p = 0; p < n->config.path_limit; p++) {
@@ -223,7 +223,7 @@ void node_incident_forget(struct node *n, struct mono now, int edge)
     }
 }
 
-/* ---- and are said --------------------------------------------------------------------------- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 static void fill(struct node *n, struct mono now, struct finding *f, const struct bad_path *b,
                  const struct mesh_edge_info *info)
@@ -276,7 +276,7 @@ static void fill_place(struct finding *f, const struct mesh_location *where, uin
     f->numbers[at + 1] = where->key == 0 ? 1 : where->edges;
 }
 
-/* All hosts that heard the same digests come to the same moment. */
+/* All hosts with the same digests compute the same moment. */
 static void set_began(struct node *n, struct finding *f, const struct mesh_location *where)
 {
     if (where->began.ns != MONO_NEVER.ns) {
@@ -289,7 +289,7 @@ static bool is_named(const struct finding *f)
     return f->suspect.kind != ELEMENT_UNKNOWN;
 }
 
-/* The open finding that this one belongs to; NULL: it is news. */
+/* The open finding that this one belongs to; NULL: it is new. */
 static struct open_finding *same_cause(struct node *n, const struct bad_path *b,
                                        const struct mesh_location *where, uint64_t cause)
 {
@@ -319,7 +319,7 @@ static struct open_finding *same_cause(struct node *n, const struct bad_path *b,
     return moment;
 }
 
-/* Paths of this host died at that moment, and are dead, by a finding. */
+/* True if paths of this host died at that moment, and are dead by an open finding. */
 bool node_incident_at(const struct node *n, struct mono since)
 {
     for (uint32_t i = 0; i < n->open_count; i++) {
@@ -334,7 +334,7 @@ bool node_incident_at(const struct node *n, struct mono since)
     return false;
 }
 
-/* It was told as unknown; now it is known, or it may be fewer things. Told again, under its number. */
+/* It was reported as unknown; now the element is known, or the list is shorter. It is reported again, under its number. */
 static void improve(struct node *n, struct open_finding *o, const struct mesh_location *where,
                     uint64_t cause)
 {
@@ -360,7 +360,7 @@ static void settle(struct node *n, struct mono now, struct bad_path *b,
     struct open_finding *o = same_cause(n, b, where, cause);
     struct mesh_edge_info info;
 
-    ASSERT(b->waiting && n->bad_waiting > 0); /* the round goes on while any wait */
+    ASSERT(b->waiting && n->bad_waiting > 0); /* the round goes on while any path waits */
     b->waiting = false;
     n->bad_waiting--;
     if (!mesh_edge_info(n->mesh, now, b->edge, &info)) {
@@ -401,8 +401,8 @@ static void settle(struct node *n, struct mono now, struct bad_path *b,
     }
 }
 
-/* All that go out, then all that come in: what the inference is told of one direction answers for all its paths, and
- * telling it again takes milliseconds. */
+/* First all outgoing paths, then all incoming ones: the inference's input for one direction serves all its paths, and giving it
+ * again takes milliseconds. */
 static struct bad_path *bad_in_turn(const struct node *n, uint32_t i)
 {
     const uint32_t paths = (uint32_t)mesh_edge_capacity(n->mesh) * n->config.path_limit;
@@ -410,7 +410,7 @@ static struct bad_path *bad_in_turn(const struct node *n, uint32_t i)
     return &n->bad[i < paths ? 2 * i : 2 * (i - paths) + 1];
 }
 
-/* Sure ones first: what is unknown or can't be traced then finds them said. */
+/* Certain ones first: paths that are unknown or can't be traced then find them reported. */
 static void settle_round(struct node *n, struct mono now, bool sure)
 {
     const uint32_t count = (uint32_t)mesh_edge_capacity(n->mesh) * n->config.path_limit * 2u;
@@ -449,7 +449,7 @@ void node_incident_news(struct node *n, struct mono now)
     }
 }
 
-/* What was told as unknown: what has come since may name it. */
+/* Findings that were reported as unknown: later evidence may name them. */
 static void look_again(struct node *n, struct mono now)
 {
     const uint32_t count = (uint32_t)mesh_edge_capacity(n->mesh) * n->config.path_limit * 2u;
@@ -464,7 +464,7 @@ static void look_again(struct node *n, struct mono now)
         if (o && o->said && !is_named(&o->finding) && o->looked.ns != now.ns) {
             mesh_locate(n->mesh, now, b->edge, b->path, (enum finding_direction)b->direction, true,
                         &where);
-            o->looked = where.key != 0 ? now : o->looked; /* one path of a finding is enough */
+            o->looked = where.key != 0 ? now : o->looked; /* one path of a finding suffices */
             improve(n, o, &where, node_finding_key(FINDING_PATH_DEAD, where.key, 0, 0));
             any = any || !is_named(&o->finding);
         }
@@ -474,7 +474,7 @@ static void look_again(struct node *n, struct mono now)
                                                       : MONO_NEVER;
 }
 
-/* ---- faults that no path shows by itself ---------------------------------------------------- */
+/* ---- faults that no single path shows ---------------------------------------------------------- */
 
 void node_incident_note(struct node *n, const struct finding *f, uint64_t cause)
 {
@@ -493,7 +493,7 @@ void node_incident_over(struct node *n, struct mono now, uint32_t number)
     }
 }
 
-/* It was said: paths were proven dead meanwhile, or a peer was silent. */
+/* It was reported: paths were proven dead meanwhile, or a peer was silent. */
 static bool is_said(const struct node *n, const struct mesh_fault *f, struct mono until)
 {
     const uint64_t cause = node_finding_key(FINDING_PATH_DEAD, f->where.key, 0, 0);
@@ -544,7 +544,7 @@ static struct open_finding *fault_open(struct node *n, struct mono now, const st
     return o;
 }
 
-/* What lost all for a while: it is told with its end. */
+/* An element that lost everything for a while: it is reported when it ends. */
 static void outage(struct node *n, struct mono now, const struct mesh_fault *f)
 {
     const uint64_t key = node_finding_key(FINDING_PATH_DEAD, f->number, 1, 1);
@@ -556,7 +556,7 @@ static void outage(struct node *n, struct mono now, const struct mesh_fault *f)
     if (o) {
         struct finding over = o->finding;
 
-        o->said = false; /* its end is said here */
+        o->said = false; /* its end is reported here */
         node_finding_close_at(n, now, (uint32_t)(o - n->open));
         over.phase = FINDING_CLOSED;
         over.ended_ns = f->over.ns;
@@ -616,7 +616,8 @@ static void faults(struct node *n, struct mono now)
         if (f.hole) {
             outage(n, now, &f);
         }
-        if (!f.hole || f.ended) { /* what lost a share at first, and all at its end, ends too */
+        /* a fault that lost a share at first and everything in the end has an end, too */
+        if (!f.hole || f.ended) {
             gray(n, now, &f);
         }
     }
@@ -633,8 +634,8 @@ void node_incident_tick(struct node *n, struct mono now)
     }
     n->incident_due = MONO_NEVER;
     settle_round(n, now, true);
-    n->incident_due = MONO_NEVER; /* a sure one that isn't is looked at when its trace is answered,
-                                     or in the end */
+    /* a certain one that isn't yet is looked at when its trace is answered, or at the end */
+    n->incident_due = MONO_NEVER;
     settle_round(n, now, false);
     if (n->incident_due.ns <= now.ns) {
         n->incident_due = mono_add(now, span_ms(10));

@@ -1,20 +1,20 @@
-/* node_jump.c: did the host's clock stand still, or jump, while nothing told of it?
+/* node_jump.c: finds out whether the host's clock stood still or jumped without any message about it.
  *
- * No program can set the raw clock of a host. But a hypervisor can stop it: a virtual machine that is paused or moved finds
- * its clocks where they were, and its kernel may never be told. Then the line of before is behind. So, when the host is in
- * step again, the bounds of the old line and the new one have no common point: its own clock broke a premise in between. */
+ * No program can set the raw clock of a host. But a hypervisor can stop it: a virtual machine that is paused or moved finds its
+ * clocks unchanged, and its kernel may never be told. Then the former line is behind. So, when the host is in step again, the
+ * bounds of the old line and of the new one have no common point: its own clock broke a premise in between. */
 #include <math.h>
 
 #include "core/node/internal.h"
 
-#define STOOD_NS 1e6 /* less is told by the peers' stamps alone (CLOCK_ACTION_STEP) */
+#define STOOD_NS 1e6 /* the stamps of peers alone show less than this (CLOCK_ACTION_STEP) */
 
 void node_jump_told(struct node *n)
 {
     n->jump_told = true;
 }
 
-/* by_ns: what its time has to be set ahead by. host: of the host's own clock. */
+/* by_ns: how far its time must be set ahead. host: for the host's own clock. */
 void node_jump_push(struct node *n, struct mono now, double by_ns, bool host)
 {
     struct finding f;

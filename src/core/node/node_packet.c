@@ -1,5 +1,5 @@
-/* node_packet.c: the clock's part of packets: what they carry of a member, what they tell it, and
- * what fleet time makes of their stamps. */
+/* node_packet.c: the clock's part of packets: the member's fields in them, the input of their fields, and the fleet time of their
+ * stamps. */
 #include <math.h>
 
 #include "core/node/internal.h"
@@ -79,9 +79,9 @@ static struct clock_published header_of(const struct probe *probe)
 
 #define PAIR_ALIKE_NS 120
 
-/* What fleet time makes of a point. Of a pair the faster packet counts: with software stamps the
- * first one finds cold caches and sleeping processors and reads microseconds late; with hardware
- * stamps one may have queued. Two hardware stamps that differ by noise only are averaged. */
+/* The fleet time of a point. Of a pair the faster packet counts: with software stamps the first one finds cold caches and
+ * sleeping processors and reads microseconds late; with hardware stamps one may have queued. Two hardware stamps that differ only
+ * by noise are averaged. */
 static void one_way_delay(struct node *n, struct mono now, const struct clock_published *own,
                           const struct clock_published *peer, const struct clock_point *point,
                           enum delay_of single, bool hardware)
@@ -146,9 +146,9 @@ void node_clock_heard(struct node *n, struct mono now, const struct node_receive
     }
 }
 
-/* ---- what one asks of others ---------------------------------------------------------------- */
+/* ---- questions to others ----------------------------------------------------------------------- */
 
-/* Ask those that probe `about` as well: its neighbours follow from the list, as ours do. */
+/* Asks hosts that also probe `about`: its neighbours follow from the list, as the own ones do. */
 void node_clock_ask(struct node *n, struct mono now, uint32_t member, uint32_t about)
 {
     struct peer_choice choices[64];

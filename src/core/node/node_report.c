@@ -1,4 +1,4 @@
-/* node_report.c: what is known, for pages, CLI and JSON. */
+/* node_report.c: results for pages, CLI and JSON. */
 #include <math.h>
 #include <string.h>
 
@@ -88,7 +88,7 @@ bool node_path_get(const struct node *n, uint32_t edge, uint8_t path,
         clock_report(m->clock, at, &clock);
         if (clock.status == CLOCK_SYNCED || clock.status == CLOCK_HOLDOVER) {
             ret_report->bound_ns =
-                (int64_t)ceil(2 * clock.statistical_ns); /* this end's and the peer's alike */
+                (int64_t)ceil(2 * clock.statistical_ns); /* the same for this end and the peer */
             ret_report->hard_ns = clock.hard_ns < 0 ? INT64_MIN : (int64_t)ceil(2 * clock.hard_ns);
         }
     }
@@ -125,7 +125,8 @@ static int32_t page_owd(int64_t ns)
     return ns == INT64_MIN || ns > INT32_MAX || ns <= INT32_MIN ? MESH_PAGE_OWD_NONE : (int32_t)ns;
 }
 
-/* Nothing comes in by an edge, though the peer's agent lives: others of its NICs, or of ours, hear it. */
+/* Nothing comes in over the edge, although the peer's agent works: other NICs, of the peer or of this host, have traffic with
+ * it. */
 static bool cut_off(const struct node *n, const struct mesh_edge_info *info)
 {
     uint32_t silent, all;

@@ -1,4 +1,4 @@
-/* node_save.c: what outlives a restart of the agent. */
+/* node_save.c: the state that survives a restart of the agent. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,8 @@
-/* node_triangle.c: how far the errors of three edges add up to nothing.
+/* node_triangle.c: how exactly the errors of three edges cancel.
  *
- * Two neighbours P and Q of ours that also measure each other close a loop: P ahead of us, plus Q
- * ahead of P, minus Q ahead of us. Clocks cancel out of that sum, asymmetries of ways don't: it
- * shows what no edge can tell of itself. Each few seconds one neighbour is asked about another; who
- * doesn't know him says so, and nothing is counted. */
+ * Two neighbours P and Q that also measure each other close a loop: P ahead of this host, plus Q ahead of P, minus Q ahead of
+ * this host. Clocks cancel in that sum, asymmetries of ways don't: it shows what no single edge can show. Every few seconds one
+ * neighbour is asked about another one. A neighbour that doesn't know the other reports that, and nothing is counted. */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +12,7 @@
 
 #define ASK_NS (2 * NS_PER_S)
 
-/* One of the live edges, to another host than `other`'s and of the same member of ours; -1: none. */
+/* One of the live edges, to another host than `other`'s and from the same own member; -1: none. */
 static int some_edge(const struct node *n, struct mono now, uint64_t hash, int other,
                      struct mesh_edge_info *ret_info)
 {
@@ -32,7 +31,7 @@ static int some_edge(const struct node *n, struct mono now, uint64_t hash, int o
             continue;
         }
         count++;
-        if (hash_u64(hash, count) % count == 0) { /* each with the same chance */
+        if (hash_u64(hash, count) % count == 0) { /* each with the same probability */
             chosen = edge;
             *ret_info = info;
         }

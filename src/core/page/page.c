@@ -1,4 +1,4 @@
-/* page.c: joins the clock's lines into a page on which time only goes forward. */
+/* page.c: joins the clock's lines into a page on which time never goes back. */
 #include "core/page/page.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static struct linear_map map_from(int64_t r, int64_t f_ns, double fraction, doub
                                .x_fraction = (uint32_t)((fraction - whole) * 4294967296.0)};
 }
 
-/* F_a - F_b at c, ns with fraction; the two are near each other. */
+/* F_a - F_b at c, ns with fraction; the two are close to each other. */
 static double difference(const struct linear_map *a, const struct linear_map *b, int64_t c)
 {
     const double y = 1.0 / (double)LINEAR_MAP_Y_ONE;
@@ -25,7 +25,7 @@ static double difference(const struct linear_map *a, const struct linear_map *b,
            (double)a->y * y * (double)(c - a->r) - (double)b->y * y * (double)(c - b->r);
 }
 
-/* The same line, told from another instant: value kept to 2^-32 ns. */
+/* The same line from another instant: its value is kept to 2^-32 ns. */
 static struct linear_map moved_to(const struct linear_map *map, int64_t r)
 {
     __extension__ typedef __int128 int128;
@@ -49,7 +49,7 @@ void page_line_maps(const struct clock_line *line, struct linear_map *ret_slewin
     *ret_after = end;
 }
 
-/* The piece of the page that shows time at raw c. */
+/* The piece of the page that gives time at raw c. */
 static struct linear_map piece_at(const struct clock_page_terms *t, int64_t c)
 {
     return c >= t->map_from ? t->map : c >= t->line_from ? t->line : t->prior;
@@ -62,7 +62,7 @@ static int64_t shown_at(const struct clock_page_terms *t, int64_t c)
     return linear_map_at(&piece, c);
 }
 
-/* A number that no reader has seen on this timeline: the second of fleet time from which on all is later again. */
+/* A number that no reader has seen on this timeline: the second of fleet time from which on all times are later again. */
 static uint32_t raised_epoch(const struct page_maker *maker)
 {
     const int64_t second = maker->latest / NS_PER_S + 1;
@@ -72,7 +72,8 @@ static uint32_t raised_epoch(const struct page_maker *maker)
     return epoch > UINT32_MAX ? UINT32_MAX : (uint32_t)epoch;
 }
 
-/* The line begins where the clock has it. Behind what readers have seen of this timeline it is another epoch. */
+/* The page begins with the clock's present line. If that is behind what readers have seen of this timeline, it is another
+ * epoch. */
 static void start_afresh(struct page_maker *maker, const struct clock_line *line, int64_t now)
 {
     struct clock_page_terms *t = &maker->page.terms;
@@ -86,10 +87,10 @@ static void start_afresh(struct page_maker *maker, const struct clock_line *line
     }
 }
 
-#define JOIN_RATE 4500e-6          /* twice the clock's fastest slew, and some */
-#define JOIN_NS   (10 * NS_PER_MS) /* further apart they are not one timeline any more */
+#define JOIN_RATE 4500e-6          /* twice the clock's fastest slew, and a little more */
+#define JOIN_NS   (10 * NS_PER_MS) /* lines that are further apart are not one timeline any more */
 
-/* Joins the clock's line to what the page shows; the further apart, the later they meet. False: too far. */
+/* Joins the clock's line to the page's; the further apart they are, the later they meet. False: too far. */
 static bool join(struct clock_page_terms *t, const struct clock_line *line, int64_t now)
 {
     const int64_t from = now + PAGE_LEAD_NS;
@@ -109,7 +110,7 @@ static bool join(struct clock_page_terms *t, const struct clock_line *line, int6
         }
         meet = from + (int64_t)(fabs(apart) / JOIN_RATE);
     }
-    ASSERT(meet > from); /* they meet after they part: a rate, and pieces in order */
+    ASSERT(meet > from); /* they meet after they part: a rate exists, and pieces are in order */
     double rate = difference(&after, &prior, meet) / (double)(meet - from);
     start.y += (int64_t)(rate * (double)LINEAR_MAP_Y_ONE);
     if (start.y > LINEAR_MAP_Y_MAX || start.y < -LINEAR_MAP_Y_MAX) {
@@ -118,7 +119,7 @@ static bool join(struct clock_page_terms *t, const struct clock_line *line, int6
     t->prior = prior;
     t->line = start;
     t->line_from = from;
-    /* From where the line is by then, not from the clock's: the rounding of y would be a step. */
+    /* From the line's own value at that time, not from the clock's: the rounding of y would be a step. */
     t->map = moved_to(&start, meet);
     t->map.y = after.y;
     t->map_from = meet;
@@ -132,8 +133,8 @@ static bool same_line(const struct clock_line *a, const struct clock_line *b)
            !(a->y > b->y);
 }
 
-/* The distance between the page and the clock's own line from now on: both are straight between the instants at which
- * one of them turns and alike after the last, so it is largest at one of these. */
+/* The largest distance between the page and the clock's own line from now on. Both are straight between the instants at which one
+ * of them turns, and equal after the last one, so the maximum is at one of these. */
 static double apart_ns(const struct clock_page_terms *t, const struct clock_line *line, int64_t now)
 {
     const int64_t turns[] = {now, t->line_from, t->map_from, line->until.ns};
@@ -157,7 +158,7 @@ static double clamp(double value, double lowest, double highest)
 
 static void fill_bounds(struct clock_page_terms *t, const struct clock_terms *terms, double apart)
 {
-    ASSERT(apart >= 0 && terms->h_ns >= 0); /* bounds that shrink by it would be lies */
+    ASSERT(apart >= 0 && terms->h_ns >= 0); /* smaller bounds would be wrong */
     t->h_ns = clamp(terms->h_ns + apart, 0, 1e12);
     t->rate_limit = clamp(terms->rate_limit, 0, 1);
     t->rate_drift = clamp(terms->rate_drift, 0, 1);
@@ -187,7 +188,7 @@ void page_maker_resume(struct page_maker *maker, const struct clock_page_terms *
     maker->shown = *shown;
 }
 
-/* Begins where an earlier agent's page is by now; before that nothing is known, as when afresh. */
+/* Continues an earlier agent's page at its present value; before that nothing is known, as on a fresh start. */
 static bool resume(struct page_maker *maker, const struct clock_terms *terms, int64_t now)
 {
     struct clock_page_terms *t = &maker->page.terms;
@@ -212,7 +213,7 @@ void page_maker_realtime_set(struct page_maker *maker, struct mono now)
     maker->page.realtime_since = now.ns;
 }
 
-/* What readers have seen by now, on the timeline of the clock; another one owes it nothing. */
+/* What readers have seen by now, on the clock's timeline; another timeline needs no continuation. */
 static void note_shown(struct page_maker *maker, uint64_t timeline, int64_t now)
 {
     const struct clock_page_terms *t = &maker->page.terms;
@@ -224,7 +225,7 @@ static void note_shown(struct page_maker *maker, uint64_t timeline, int64_t now)
     }
 }
 
-/* The line goes on from what was shown, or starts afresh. */
+/* The line continues what was shown, or starts afresh. */
 static void follow(struct page_maker *maker, const struct clock_terms *terms, int64_t now)
 {
     struct clock_page_terms *t = &maker->page.terms;
@@ -277,6 +278,6 @@ void page_maker_update(struct page_maker *maker, const struct clock_terms *terms
     maker->shown.status = CLOCK_PAGE_UNKNOWN;
     maker->line = terms->line;
     maker->restarts = terms->epoch;
-    ASSERT(t->since <= t->line_from && t->line_from <= t->map_from); /* readers go by these */
+    ASSERT(t->since <= t->line_from && t->line_from <= t->map_from); /* readers rely on this */
     fill_bounds(t, terms, apart);
 }
