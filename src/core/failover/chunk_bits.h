@@ -1,5 +1,6 @@
-/* chunk_bits.h: a bit for each chunk of a message. A message of up to CHUNK_BITS_SIZE bytes has 64 chunks at most, and its bits
- * are in place; what a longer one needs beyond is allocated when it comes, and kept for the next one in its place. */
+/* chunk_bits.h: one bit for each chunk of a message. The bits of up to 64 chunks are in place: enough for a message of
+ * CHUNK_BITS_SIZE bytes. A longer message needs more; they are allocated when it comes, and kept for the next message in its
+ * place. */
 #pragma once
 #include <errno.h>
 #include <stdbool.h>
@@ -15,10 +16,10 @@
 
 struct chunk_bits {
     uint64_t few;
-    uint64_t *more; /* CHUNK_BITS_MORE words: chunks from 64 on; NULL: never needed */
+    uint64_t *more; /* CHUNK_BITS_MORE words: the chunks from 64 on; NULL: never needed so far */
 };
 
-/* All bits clear, for a message of that size. -ENOMEM: as they were. */
+/* Clears all bits, for a message of that size. -ENOMEM: unchanged. */
 MUST_CHECK static inline int chunk_bits_begin(struct chunk_bits *bits, uint32_t size)
 {
     if (size > CHUNK_BITS_SIZE) {
@@ -34,7 +35,7 @@ MUST_CHECK static inline int chunk_bits_begin(struct chunk_bits *bits, uint32_t 
     return 0;
 }
 
-/* The word that holds it. index: below the message's count of chunks. */
+/* The word with the chunk's bit. index: below the message's number of chunks. */
 static inline uint64_t *chunk_bits_word(struct chunk_bits *bits, uint32_t index)
 {
     return index < 64 ? &bits->few : &bits->more[index / 64 - 1];

@@ -12,7 +12,7 @@ void damping_init(struct damping *d)
     *d = (struct damping){.ever = false};
 }
 
-/* What quiet has taken off since: one per DECAY_NS since the last movement. */
+/* The reduction by quiet time: one for each DECAY_NS since the last movement. */
 static uint32_t penalty_now(const struct damping *d, struct mono now)
 {
     const int64_t quiet = mono_sub(now, d->decayed).ns;

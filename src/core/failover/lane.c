@@ -1,9 +1,9 @@
-/* lane.c: the table of lane.h. A row is a state, a column an event; what a
- * guard decides is a function of its own. */
+/* lane.c: the table of lane.h. A row is a state, a column an event. Where a guard decides, a function of its own computes the
+ * result. */
 #include "core/failover/lane.h"
 
 #define STAY   LANE_STATE_COUNT       /* no change */
-#define GUARD  (LANE_STATE_COUNT + 1) /* guarded() knows */
+#define GUARD  (LANE_STATE_COUNT + 1) /* guarded() decides */
 #define EVENTS LANE_EVENT_COUNT
 
 static const unsigned char table[LANE_STATE_COUNT][EVENTS] = {

@@ -1,7 +1,7 @@
-/* lane_load.h: what is on a lane and not acknowledged yet.
+/* lane_load.h: the unacknowledged chunks and bytes on a lane.
  *
- * The sender counts it (sender_loads), for it knows each chunk. The watch and the scheduler read it there: silence and lateness
- * are of what is on a lane, and a second count would be wrong some day. */
+ * The sender counts them (sender_loads), because it has each chunk. The watch and the scheduler read that count: silence and
+ * lateness are about unacknowledged data, and a second count might differ one day. */
 #pragma once
 #include <stdint.h>
 

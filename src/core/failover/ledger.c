@@ -1,5 +1,4 @@
-/* ledger.c: the receiver's book. Life of lanes and comms, receives, chunks; what is reported to the
- * sender: ledger_report.c. */
+/* ledger.c: the receiver's record: life of lanes and comms, receives, chunks. Reports to the sender: ledger_report.c. */
 #include "core/failover/ledger.h"
 
 #include <errno.h>
@@ -101,7 +100,7 @@ int ledger_lane_open(struct ledger *l, uint32_t lane, uint32_t epoch, enum ledge
         .open = true, .epoch = epoch, .way = way, .barred = epoch, .unreported_since = MONO_NEVER};
     l->lanes_open |= 1u << lane;
     ledger_fence_heard(l, lane);
-    ledger_report_all(l); /* what was said when there was no lane left, nobody heard */
+    ledger_report_all(l); /* reports without any open lane were lost */
     return 0;
 }
 
@@ -158,7 +157,7 @@ uint64_t ledger_lane_taken(const struct ledger *l, uint32_t lane, uint32_t *ret_
 
 struct in_comm *ledger_comm_find(const struct ledger *l, uint32_t number)
 {
-    /* Numbers go up, so most comms lie where their number says. */
+    /* numbers grow, so most comms are at the place of their number */
     for (uint32_t i = 0; i < l->places; i++) {
         struct in_comm *c = l->comms[(number + i) % l->places];
         if (c != NULL && c->number == number) {
@@ -171,7 +170,7 @@ struct in_comm *ledger_comm_find(const struct ledger *l, uint32_t number)
     return NULL;
 }
 
-/* Was that number ever opened? Below the floor: all were. */
+/* True if that number was ever opened. Below the floor, all were. */
 bool ledger_comm_was(const struct ledger *l, uint32_t number)
 {
     if (number < l->comm_floor) {
@@ -181,7 +180,7 @@ bool ledger_comm_was(const struct ledger *l, uint32_t number)
            (l->opened[number % COMM_AHEAD / 64] >> number % 64 & 1);
 }
 
-/* Numbers that the sender skipped, or gave up before it asked, are never opened: the floor goes over them. */
+/* Numbers that the sender skipped, or gave up before its OPEN, are never opened: the floor passes them. */
 static void comm_note(struct ledger *l, uint32_t number)
 {
     if (number - l->comm_floor >= 2 * COMM_AHEAD) {
@@ -198,7 +197,7 @@ static void comm_note(struct ledger *l, uint32_t number)
     }
 }
 
-/* To its number's place, or the next free one; there is one. */
+/* Puts the comm at its number's place, or at the next free one; there is one. */
 static void put(struct ledger *l, struct in_comm *c)
 {
     uint32_t place = c->number % l->places;
@@ -291,7 +290,7 @@ void ledger_comm_close(struct ledger *l, uint32_t number)
         l->open[l->comms[i]->place]->place = l->comms[i]->place;
         comm_free(l->comms[i]);
         l->comms[i] = NULL;
-        l->displaced = true; /* others may lie beyond the gap */
+        l->displaced = true; /* others may be beyond the gap */
         return;
     }
 }
@@ -327,7 +326,7 @@ bool ledger_comm_progress(const struct ledger *l, uint32_t number, uint64_t *ret
 
 /* ---- receives ------------------------------------------------------------------------------ */
 
-/* Buffers of a group are filled in any order, messages complete in any order: done_mask is by message. */
+/* Buffers of a group are filled in any order, and messages complete in any order: done_mask is by message. */
 static bool is_complete(const struct in_comm *c, uint64_t message)
 {
     const struct in_message *m = &c->messages[message % c->capacity];
@@ -336,7 +335,7 @@ static bool is_complete(const struct in_comm *c, uint64_t message)
     return first->done_mask >> (message - m->first) & 1;
 }
 
-/* The entry of that number; NULL: not posted, or done and its entry used again. */
+/* The entry of that number; NULL: not posted, or done and its entry reused. */
 struct in_message *ledger_message(struct in_comm *c, uint64_t number)
 {
     struct in_message *m = &c->messages[number % c->capacity];
@@ -360,7 +359,7 @@ struct slot *ledger_slot_of(struct ledger *l, uint32_t comm, uint64_t message)
     return NULL;
 }
 
-/* A receive completes as a whole; `placed` goes over what is complete. */
+/* A receive completes as a whole; `placed` advances over complete ones. */
 static void message_done(struct ledger *l, struct in_comm *c, struct in_message *m)
 {
     struct in_message *first = &c->messages[m->first % c->capacity];
@@ -406,7 +405,7 @@ static int post_check(const struct ledger *l, const struct in_comm *c,
             return -EINVAL;
         }
     }
-    /* Entries are used again only below `placed`; done requests not yet fetched count as in flight. */
+    /* entries are reused only below `placed`; done requests that were not fetched yet count as in flight */
     if (c->in_flight + c->done_count >= COMM_REQUESTS_MAX ||
         c->posted + receive->count - c->placed > c->capacity) {
         return -EAGAIN;
@@ -414,7 +413,7 @@ static int post_check(const struct ledger *l, const struct in_comm *c,
     return 0;
 }
 
-/* The program's mistake, or its peer's: both ends of that comm learn of it, and nobody else suffers. */
+/* A mistake of the program or of its peer: both ends of that comm learn of it, and other comms are not affected. */
 void ledger_misfit_note(struct ledger *l, struct in_comm *c, const struct in_message *m,
                         uint32_t size)
 {
@@ -422,7 +421,7 @@ void ledger_misfit_note(struct ledger *l, struct in_comm *c, const struct in_mes
         l->misfit = (struct ledger_misfit){
             .comm = c->number, .message = m->number, .size = size, .room = m->size};
         l->misfit_news = c->misfit = true;
-        empty_slots(l, c->number); /* the sender hears of it, and takes them as free */
+        empty_slots(l, c->number); /* the sender gets the report and counts the slots as free */
     }
 }
 
@@ -446,8 +445,8 @@ static void comes_whole(struct in_message *m, uint32_t size, uint8_t grid)
     m->got_size = size;
 }
 
-/* The lane that fills the slot goes on in the buffer, behind what it has read so far. Nobody else has the chunk's claim, for
- * until now nobody could. */
+/* The lane that fills the slot continues in the buffer, behind the bytes that it has read. No other lane has the chunk's claim,
+ * because until now none could get it. */
 static void fill_buffer(struct ledger *l, struct slot *s, struct in_message *m,
                         struct ledger_copy *ret_copy)
 {
@@ -460,14 +459,14 @@ static void fill_buffer(struct ledger *l, struct slot *s, struct in_message *m,
     slot_become(l, s, SLOT_EMPTY);
 }
 
-/* The message came early: whole, it is done by one copy. */
+/* The message came early. If it is complete, one copy finishes it. */
 static int post_early(struct ledger *l, struct in_comm *c, struct in_message *m,
                       struct ledger_copy *ret_copy)
 {
     struct slot *s = ledger_slot_of(l, c->number, m->number);
 
     if (s == NULL || (s->state == SLOT_FILLING && m->staged)) {
-        return 0; /* half-read, its lane goes on in the slot */
+        return 0; /* its lane has read half of it and continues in the slot */
     }
     if (s->size > m->size) {
         ledger_misfit_note(l, c, m, s->size);
@@ -571,13 +570,13 @@ bool ledger_next_done(struct ledger *l, struct ledger_done *ret_done)
         l->done_turn = c->place;
         return true;
     }
-    l->done_total = 0; /* of comms that were closed */
+    l->done_total = 0; /* those were of closed comms */
     return false;
 }
 
-/* ---- a chunk becomes true ------------------------------------------------------------------- */
+/* ---- a chunk is set -------------------------------------------------------------------------- */
 
-/* The one place where a bit goes from 0 to 1. */
+/* The only place where a bit goes from 0 to 1. */
 void ledger_chunk_set(struct ledger *l, struct in_comm *c, struct in_message *m, uint32_t index,
                       uint32_t length)
 {

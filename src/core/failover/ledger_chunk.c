@@ -1,10 +1,10 @@
-/* ledger_chunk.c: where the bytes of a chunk go, and when it counts. Each decision is taken anew from the
- * book at each turn: what a lane remembers is only what it is reading and whether it holds the claim. */
+/* ledger_chunk.c: decides where the bytes of a chunk go, and when the chunk counts. Each turn decides anew from the ledger's
+ * state: a lane only keeps what it is reading, and whether it holds the claim. */
 #include <string.h>
 
 #include "core/failover/ledger_internal.h"
 
-/* What no sender of ours does, and nothing damages into. */
+/* A frame that no sender of ours sends, and that no damage can produce. */
 static enum ledger_verdict nonsense(struct ledger *l)
 {
     l->nonsense = true;
@@ -12,8 +12,8 @@ static enum ledger_verdict nonsense(struct ledger *l)
     return LEDGER_BROKEN;
 }
 
-/* A frame that must not be. Once may be damage that a checksum missed: the lane goes. Twice about one
- * message is a peer that isn't what we think. */
+/* A forbidden frame. Once it may be damage that a checksum missed: the lane is closed. Twice for one message means that the peer
+ * isn't a valid one. */
 static enum ledger_verdict refuse(struct ledger *l, uint32_t comm, uint64_t message)
 {
     struct refused *r = &l->refused;
@@ -63,7 +63,7 @@ static bool is_set(const struct in_message *m, const struct lane_chunk *chunk)
     return bit_get(&m->bits, index);
 }
 
-/* The posted buffer that the chunk is for; NULL: its message is done. */
+/* The posted buffer for the chunk; NULL: its message is done. */
 static struct in_message *buffer_of(struct in_comm *c, const struct lane_chunk *chunk)
 {
     if (ledger_message_done(c, chunk->message)) {
@@ -97,14 +97,14 @@ static bool fits(struct in_comm *c, struct in_message *m, const struct lane_chun
     return true;
 }
 
-/* Its first chunk tells that the message is larger than the receive that waits for it. */
+/* True if its first chunk shows that the message is larger than the waiting receive. */
 static bool is_misfit(const struct in_comm *c, const struct in_message *m,
                       const struct lane_chunk *chunk)
 {
     return !m->seen && chunk->size > m->size && (c->group_max == 1 || chunk->tag == m->tag);
 }
 
-/* Is there such a bounce slot, and does the message fit into it, whole? */
+/* True if that bounce slot exists and the whole message fits into it. */
 static bool slot_holds(const struct ledger *l, const struct lane_chunk *chunk)
 {
     const bool large = chunk->slot + l->config.large >= l->config.slots;
@@ -113,7 +113,7 @@ static bool slot_holds(const struct ledger *l, const struct lane_chunk *chunk)
            chunk->size <= (large ? l->slots_hold : LANE_EAGER_SIZE_MAX);
 }
 
-/* An eager chunk whose receive isn't posted yet. */
+/* An eager chunk without a posted receive. */
 static enum ledger_verdict begin_early(struct ledger *l, struct in_comm *c, uint32_t lane,
                                        const struct lane_chunk *chunk)
 {
@@ -125,7 +125,8 @@ static enum ledger_verdict begin_early(struct ledger *l, struct in_comm *c, uint
     }
     if (s == NULL) {
         s = &l->slots[chunk->slot];
-        if (s->state != SLOT_EMPTY) { /* the sender may use a slot again only after it was placed */
+        /* the sender may reuse a slot only after its message was placed */
+        if (s->state != SLOT_EMPTY) {
             return refuse(l, chunk->comm, chunk->message);
         }
         if (l->config.fenced) {
@@ -188,7 +189,7 @@ enum ledger_verdict ledger_begin(struct ledger *l, struct mono now, uint32_t lan
     } else {
         m = buffer_of(c, chunk);
         if (m == NULL && !ledger_message_done(c, chunk->message)) {
-            verdict = refuse(l, chunk->comm, chunk->message); /* no such buffer in the group */
+            verdict = refuse(l, chunk->comm, chunk->message); /* the group has no such buffer */
         } else if (m == NULL) {
             x->place = READING_BIN;
         } else if (is_misfit(c, m, chunk)) {
@@ -215,7 +216,7 @@ enum ledger_verdict ledger_begin(struct ledger *l, struct mono now, uint32_t lan
     return ledger_target(l, lane, epoch, ret_target);
 }
 
-/* What became of the lane's place since the last turn: it may only become the bin. */
+/* Checks the lane's destination for changes since the last turn: it may only change to the bin. */
 static void look_again(struct ledger *l, uint32_t lane)
 {
     struct in_lane *x = &l->lanes[lane];
@@ -297,17 +298,17 @@ enum ledger_verdict ledger_got(struct ledger *l, uint32_t lane, uint32_t epoch, 
     return LEDGER_OK;
 }
 
-/* ---- whole ---------------------------------------------------------------------------------- */
+/* ---- complete chunks ------------------------------------------------------------------------- */
 
-/* A verified eager chunk of a message that isn't posted: it waits in its slot. */
+/* A verified eager chunk of a message without a posted receive: it waits in its slot. */
 static enum ledger_verdict settle_early(struct ledger *l, const struct in_lane *x,
                                         struct ledger_copy *copy)
 {
     struct slot *s = ledger_slot_of(l, x->chunk.comm, x->chunk.message);
 
-    if (s == NULL) { /* the lane that filled it went down: take its place */
+    if (s == NULL) { /* the lane that filled the slot went down: this lane takes it over */
         s = &l->slots[x->chunk.slot];
-        if (s->state != SLOT_EMPTY) { /* and the sender has used it for another message since */
+        if (s->state != SLOT_EMPTY) { /* and the sender has reused it for another message since */
             return refuse(l, x->chunk.comm, x->chunk.message);
         }
         *s = (struct slot){
@@ -332,7 +333,8 @@ static enum ledger_verdict settle(struct ledger *l, struct in_lane *x, struct in
         return settle_early(l, x, copy);
     }
     struct in_message *m = buffer_of(c, &x->chunk);
-    if (m != NULL && is_misfit(c, m, &x->chunk)) { /* posted since, smaller than what came early */
+    /* a receive was posted since, and is smaller than the early message */
+    if (m != NULL && is_misfit(c, m, &x->chunk)) {
         ledger_misfit_note(l, c, m, x->chunk.size);
         ledger_chunk_forget(l, (uint32_t)(x - l->lanes));
         return LEDGER_OK;
@@ -352,7 +354,7 @@ static enum ledger_verdict settle(struct ledger *l, struct in_lane *x, struct in
     }
     struct slot *s =
         x->chunk.flags & LANE_CHUNK_EAGER ? ledger_slot_of(l, c->number, x->chunk.message) : NULL;
-    if (s != NULL) { /* whoever fills it reads into the bin from now on */
+    if (s != NULL) { /* the lane that fills it discards the rest from now on */
         slot_become(l, s, SLOT_EMPTY);
     }
     ledger_chunk_set(l, c, m, x->chunk.offset >> x->chunk.grid, x->chunk.length);
@@ -376,7 +378,7 @@ enum ledger_verdict ledger_end(struct ledger *l, struct mono now, uint32_t lane,
     struct in_comm *c = ledger_comm_find(l, x->chunk.comm);
     if (x->place == READING_BIN) {
         l->counters.binned++;
-        if (c != NULL) { /* the sender doesn't know yet: what told it was lost */
+        if (c != NULL) { /* the sender doesn't know yet: the report was lost */
             c->news = l->news = true;
         }
     } else if (!crc_fits) {
@@ -402,7 +404,7 @@ enum ledger_verdict ledger_end(struct ledger *l, struct mono now, uint32_t lane,
 
 /* ---- queue pairs ----------------------------------------------------------------------------- */
 
-/* The bytes are where the sender put them; it has this chunk on one queue pair at a time. */
+/* The bytes are where the sender put them; it sends this chunk on one queue pair at a time. */
 static enum ledger_verdict written(struct ledger *l, struct in_lane *x, struct ledger_copy *copy)
 {
     struct in_comm *c = ledger_comm_find(l, x->chunk.comm);
@@ -425,8 +427,7 @@ static enum ledger_verdict written(struct ledger *l, struct in_lane *x, struct l
     }
     struct in_message *m = buffer_of(c, &x->chunk);
     if (m == NULL || (m->seen && is_set(m, &x->chunk))) {
-        return nonsense(
-            l); /* its NIC wrote where it mustn't any more: worse than a lane that goes */
+        return nonsense(l); /* its NIC wrote where it must not any more: worse than a closed lane */
     }
     x->place = x->chunk.flags & LANE_CHUNK_EAGER ? READING_SLOT : READING_BUFFER;
     return settle(l, x, c, copy);

@@ -1,17 +1,17 @@
-/* ledger_internal.h: what the ledger's files share. */
+/* ledger_internal.h: shared by the ledger's files. */
 #pragma once
 #include "core/failover/chunk_bits.h"
 #include "core/failover/ledger.h"
 #include "core/failover/places.h"
 
-#define COMM_AHEAD  4096                    /* numbers above the lowest not opened */
+#define COMM_AHEAD  4096                    /* numbers above the lowest one that was not opened */
 #define COMM_WINDOW (2 * COMM_REQUESTS_MAX) /* receives from the oldest unfinished to the newest */
 
-/* What a lane is reading. */
+/* The destination that a lane reads into. */
 enum reading_place {
     READING_NONE,
     READING_BUFFER,  /* holds the chunk's claim */
-    READING_STAGING, /* another lane holds the claim, or nobody may see unverified bytes */
+    READING_STAGING, /* another lane holds the claim, or unverified bytes must not become visible */
     READING_SLOT,    /* holds the slot's claim */
     READING_BIN,
 };
@@ -21,39 +21,39 @@ struct in_lane {
     uint32_t epoch;
     uint64_t taken;
     enum reading_place place;
-    struct lane_chunk chunk; /* being read */
+    struct lane_chunk chunk; /* the chunk that it reads */
     uint32_t got;            /* of its bytes */
-    /* news not yet reported */
+    /* for news: the last reported count */
     uint64_t taken_reported;
     uint32_t unreported_chunks;
     uint64_t unreported_bytes;
     struct mono unreported_since;
     enum ledger_way way;
-    uint32_t barred;      /* no epoch below is opened any more */
-    struct mono fence_at; /* if bit k of ledger.fences: told then */
+    uint32_t barred;      /* epochs below are never opened any more */
+    struct mono fence_at; /* if bit k of ledger.fences is set: when to report it */
     struct span fence_gap;
 };
 
 enum slot_state {
     SLOT_EMPTY,
     SLOT_FILLING, /* claimed by a lane */
-    SLOT_FULL,    /* verified: the chunk's bit, as it were */
+    SLOT_FULL,    /* verified: it corresponds to the chunk's bit */
 };
 struct slot {
     enum slot_state state;
     uint32_t comm;
     uint64_t message;
     uint32_t size;
-    int32_t lane; /* filling */
+    int32_t lane; /* the lane that fills it */
 };
 
-/* A posted buffer. Entries are numbered like messages: a group of n takes n numbers. With one buffer a
- * group, entry and message are the same; else the sender says which message goes to which buffer. */
+/* A posted buffer. Entries are numbered like messages: a group of n takes n numbers. With one buffer in each group, entry and
+ * message are the same; otherwise the sender decides which message goes to which buffer. */
 struct in_message {
     uint64_t number, first;
-    uint64_t sender_message; /* that goes here, if seen */
+    uint64_t sender_message; /* the message for this buffer, if seen */
     uint32_t done_mask;      /* in the group's first entry: bit k: message first + k is complete */
-    uint8_t group_count;     /* 0: entry never used */
+    uint8_t group_count;     /* 0: the entry was never used */
     uint8_t index;
     uint8_t grid; /* 0: no chunk seen yet */
     bool staged, complete, seen;
@@ -74,14 +74,14 @@ struct done {
 
 struct in_comm {
     uint32_t number, group_max, capacity;
-    uint32_t place; /* in ledger.open */
+    uint32_t place; /* index in ledger.open */
     uint64_t placed, posted;
-    uint64_t unique; /* bytes that set a bit */
+    uint64_t unique; /* bytes of chunks that set a bit */
     uint64_t window, granted;
     uint32_t in_flight; /* receives not complete */
     bool misfit;        /* a receive was too small: nothing more is delivered */
     bool news;          /* placed, posted or granted changed since the last report */
-    int lane;           /* that delivered last, -1 */
+    int lane;           /* the lane that delivered last, or -1 */
     struct span repeat;
     struct mono repeat_at;
     uint32_t done_head, done_count;
@@ -98,28 +98,28 @@ struct refused {
 struct ledger {
     struct ledger_config config;
     struct in_lane lanes[LANE_MAX];
-    uint32_t lanes_open; /* bit k: lanes[k] is. Nobody looks at the others for each chunk */
+    uint32_t lanes_open; /* bit k: lanes[k] is open. So closed lanes cost nothing for each chunk */
     struct slot slots[LANE_EAGER_SLOTS_MAX];
-    uint32_t slots_used;    /* bit k: slots[k] isn't empty; for most messages all are */
-    uint32_t slots_hold;    /* bytes, the large ones */
-    uint32_t places;        /* for comms, doubled as they come */
-    struct in_comm **comms; /* by number, or after it */
+    uint32_t slots_used;    /* bit k: slots[k] isn't empty; for most messages all are empty */
+    uint32_t slots_hold;    /* bytes of a large one */
+    uint32_t places;        /* for comms, doubled when needed */
+    struct in_comm **comms; /* at the place of their number, or after it */
     struct in_comm *
-        *open; /* the same ones, open_count of them, so that nobody looks at empty places */
+        *open; /* the same comms, open_count of them, so that empty places cost nothing */
     uint32_t open_count;
-    bool displaced; /* some comm doesn't lie at its number's place */
+    bool displaced; /* some comm isn't at the place of its number */
     uint32_t comm_floor;
-    uint64_t opened[COMM_AHEAD / 64]; /* above the floor, by number modulo */
+    uint64_t opened[COMM_AHEAD / 64]; /* above the floor, by number modulo the size */
     uint32_t done_total, done_turn;
     bool news;
-    struct mono repeat_at; /* no comm's is before */
-    uint32_t fences;       /* lanes whose fence is to be told */
+    struct mono repeat_at; /* no comm's time is earlier */
+    uint32_t fences;       /* lanes with a fence that must be reported */
     uint32_t report_turn, sequence;
     bool misfit_news;
     struct ledger_misfit misfit; /* the last one */
-    struct refused refused;      /* the message of the last frame that must not have been */
+    struct refused refused;      /* the message of the last forbidden frame */
     struct ledger_counters counters;
-    bool nonsense; /* what doesn't hold is the peer's doing, or that of who posts */
+    bool nonsense; /* the broken condition is the fault of the peer or of the poster */
     struct bug_note bug;
 };
 
@@ -137,15 +137,15 @@ struct in_message *ledger_message(struct in_comm *c, uint64_t number);
 /* A message of that size came for that receive. */
 void ledger_misfit_note(struct ledger *l, struct in_comm *c, const struct in_message *m,
                         uint32_t size);
-/* That message is complete: nothing may be written for it. */
+/* True if that message is complete: nothing may be written for it. */
 bool ledger_message_done(struct in_comm *c, uint64_t number);
 struct slot *ledger_slot_of(struct ledger *l, uint32_t comm, uint64_t message);
 void ledger_chunk_set(struct ledger *l, struct in_comm *c, struct in_message *m, uint32_t index,
                       uint32_t length);
-/* The lane reads nothing any more: its claims lapse. */
+/* The lane reads nothing any more: its claims end. */
 void ledger_chunk_forget(struct ledger *l, uint32_t lane);
 void ledger_report_init(struct ledger *l);
-/* The lane's fence is to be told; the sender has heard it. */
+/* ledger_fence_tell: the lane's fence must be reported. ledger_fence_heard: the sender has got it. */
 void ledger_fence_tell(struct ledger *l, uint32_t lane);
 void ledger_fence_heard(struct ledger *l, uint32_t lane);
 /* Everything is news again. */

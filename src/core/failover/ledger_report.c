@@ -1,4 +1,4 @@
-/* ledger_report.c: what the sender is told, and when: cumulative counts, so that any report may be lost. */
+/* ledger_report.c: the reports to the sender, and their times. All counts are cumulative, so any report may be lost. */
 #include <string.h>
 
 #include "core/failover/ledger_internal.h"
@@ -58,13 +58,13 @@ void ledger_report_chunk(struct ledger *l, struct mono now, uint32_t lane, uint3
     x->unreported_bytes += bytes;
 }
 
-/* What may be on its way is a window above what has arrived. */
+/* The limit of bytes in flight is a window above the bytes that have arrived. */
 void ledger_window_update(struct ledger *l, struct in_comm *c)
 {
     const uint64_t granted =
         c->window > UINT64_MAX - c->unique ? UINT64_MAX : c->unique + c->window;
 
-    /* Told once half a window is gone: not for every chunk. */
+    /* reported when half of a window is used up, not for every chunk */
     if (c->window == UINT64_MAX ? c->granted != granted
                                 : granted >= c->granted + c->window / 2 || granted < c->granted) {
         c->granted = granted;
@@ -101,7 +101,7 @@ static bool lane_due(const struct ledger *l, const struct in_lane *x, struct mon
             !mono_before(now, mono_add(x->unreported_since, l->config.report_delay)));
 }
 
-/* Receives that wait in vain: the report that announced them may be lost. */
+/* Repeats for receives that get nothing: the report that announced them may be lost. */
 static void repeats(struct ledger *l, struct mono now)
 {
     struct mono next = MONO_NEVER;
@@ -117,7 +117,7 @@ static void repeats(struct ledger *l, struct mono now)
         }
         if (!mono_before(now, c->repeat_at)) {
             c->news = l->news = true;
-            c->lane = -1; /* any other: that one may be the reason */
+            c->lane = -1; /* any other lane, because that one may be the reason */
             c->repeat.ns = c->repeat.ns * 2 < REPEAT_MAX_NS ? c->repeat.ns * 2 : REPEAT_MAX_NS;
             c->repeat_at = mono_add(now, c->repeat);
         }
@@ -136,7 +136,7 @@ static struct mono fences_due(const struct ledger *l)
     return at;
 }
 
-/* A fence is told until it is heard: its lane's chunks wait for that, and nobody asks. */
+/* A fence is reported until it is heard: its lane's chunks wait for that, and the sender does not ask. */
 static void tell_fences(struct ledger *l, struct mono now, struct lane_report *report)
 {
     for (uint32_t lanes = l->fences; lanes != 0; lanes &= lanes - 1) {

@@ -1,10 +1,10 @@
-/* places.h: how many places for communicators a set begins with: few have more than some. */
+/* places.h: the number of places for communicators that a set begins with: few sets have many. */
 #pragma once
 #include <stdint.h>
 
 #define PLACES_FEW 8
 
-/* It reaches `most` when it is doubled. */
+/* Doubling it repeatedly gives `most`. */
 static inline uint32_t comm_places(uint32_t most)
 {
     while (most > PLACES_FEW && most % 2 == 0) {

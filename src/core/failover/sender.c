@@ -1,4 +1,5 @@
-/* sender.c: comms and messages of the sending end. Which chunk goes next: sender_chunk.c; what is on lanes: sender_lane.c. */
+/* sender.c: comms and messages of the sending end. sender_chunk.c chooses the next chunk; sender_lane.c has the chunks on
+ * lanes. */
 #include "core/failover/sender.h"
 
 #include <errno.h>
@@ -128,7 +129,7 @@ struct out_comm *sender_comm_find(const struct sender *s, uint32_t number)
     return c != NULL && c->number == number ? c : NULL;
 }
 
-/* Twice as many places: numbers that had different ones still have. */
+/* Doubles the places: numbers with different places keep different ones. */
 static int more_places(struct sender *s)
 {
     const uint32_t places = s->places * 2;
@@ -152,8 +153,8 @@ static int more_places(struct sender *s)
     return 0;
 }
 
-/* Numbers are never used again, so one whose place is taken is skipped: each comm lies where its number
- * says. The receiver is told of none that was skipped. */
+/* Numbers are never reused. A number whose place is taken is skipped, so each comm is at the place of its number. The receiver
+ * does not need to know skipped ones. */
 int64_t sender_comm_open(struct sender *s, uint32_t group_max)
 {
     struct out_comm *c;
@@ -255,7 +256,7 @@ bool sender_comm_progress(const struct sender *s, uint32_t number, uint64_t *ret
     return true;
 }
 
-/* What the message still has in the pool. */
+/* The bytes of the message that are still in the pool. */
 static uint64_t message_pending(const struct out_message *m)
 {
     uint64_t bytes = 0;
@@ -294,7 +295,7 @@ void sender_comm_close(struct sender *s, uint32_t number)
     s->undone -= c->placed - c->done;
     for (uint32_t i = 0; i < COMM_WINDOW; i++) {
         struct out_message *m = &c->messages[i];
-        m->eager = m->eager && c->peer_closed; /* else the receiver may still hold its slot */
+        m->eager = m->eager && c->peer_closed; /* otherwise the receiver may still hold its slot */
         message_end(s, c, m);
     }
     s->comms[number % s->places] = NULL;
@@ -421,9 +422,9 @@ int sender_on_report(struct sender *s, struct mono now, const struct lane_report
 
     (void)now;
     if (r->comm == LANE_COMM_NONE || c == NULL) {
-        return 0; /* about lanes, or late */
+        return 0; /* a report about lanes, or an old one */
     }
-    /* Placed beyond what was begun is a peer that isn't ours; so is posted below placed. */
+    /* a peer that has placed messages that were never begun is not a valid one; nor is one with posted below placed */
     if (r->placed > c->count || r->posted < r->placed) {
         return -EPROTO;
     }
@@ -436,7 +437,7 @@ int sender_on_report(struct sender *s, struct mono now, const struct lane_report
     for (; c->placed < r->placed; c->placed++) {
         struct out_message *m = sender_message(c, c->placed);
         if (!HOLDS(&s->bug, m != NULL) || m->fresh == 0 || m->fresh < m->chunks) {
-            return -EPROTO; /* not even sent whole */
+            return -EPROTO; /* it was not even sent completely */
         }
         message_end(s, c, m);
         s->undone++;

@@ -1,4 +1,4 @@
-/* sender_chunk.c: cutting messages, choosing the next chunk, binding it to a lane, taking it back. */
+/* sender_chunk.c: cuts messages, chooses the next chunk, binds it to a lane, takes it back. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,21 +36,21 @@ void sender_withdraw(struct sender *s, const struct entry *e)
     }
 }
 
-/* ---- groups: which buffer is whose ----------------------------------------------------------- */
+/* ---- groups: the buffer of each message ------------------------------------------------------ */
 
 static struct post *post_at(const struct out_comm *c, uint64_t number)
 {
     return &c->posts[number % ((uint64_t)COMM_WINDOW * 2 * c->group_max)];
 }
 
-/* All but the keys: they are those of the devices that the receiver's lanes use by now. */
+/* Compares all but the keys: those belong to the devices that the receiver's lanes use by now. */
 static bool post_equal(const struct lane_post *a, const struct lane_post *b)
 {
     return a->first == b->first && a->index == b->index && a->count == b->count &&
            a->tag == b->tag && a->size == b->size && a->address == b->address;
 }
 
-/* A message that has its buffer takes the keys that were told last. */
+/* A message that has its buffer takes the last reported keys. */
 static void renew_keys(struct out_comm *c, const struct lane_post *post)
 {
     for (uint32_t i = 0; i < post->count; i++) {
@@ -71,7 +71,7 @@ int sender_on_post(struct sender *s, const struct lane_post *post)
     if (c->posts == NULL && s->config.posts) { /* it was opened before that was known */
         c->posts = calloc((size_t)COMM_WINDOW * 2 * c->group_max, sizeof(struct post));
         if (c->posts == NULL) {
-            return 0; /* it is told again */
+            return 0; /* it is reported again */
         }
     }
     if (c->posts == NULL || post->count > c->group_max ||
@@ -123,10 +123,10 @@ static bool match(const struct sender *s, struct out_comm *c, struct out_message
     if (c->group_max > 1 && m->number > c->placed) {
         const struct out_message *before = sender_message(c, m->number - 1);
         if (before != NULL && !before->matched) {
-            return false; /* in order: else two of one tag could swap */
+            return false; /* in order: otherwise two with one tag could be exchanged */
         }
     }
-    any = post_at(c, m->number); /* of the same group, whichever buffer */
+    any = post_at(c, m->number); /* any buffer of the same group */
     if (!any->known || any->post.first + any->post.index != m->number) {
         return false;
     }
@@ -134,7 +134,7 @@ static bool match(const struct sender *s, struct out_comm *c, struct out_message
     for (uint32_t i = 0; i < any->post.count; i++) {
         const struct post *p = post_at(c, first + i);
         if (!p->known || p->post.first != first || p->post.index != i) {
-            return false; /* an earlier buffer may be the one */
+            return false; /* an earlier buffer may be the right one */
         }
         if (p->matched || (c->group_max > 1 && p->post.tag != m->tag)) {
             continue;
@@ -142,7 +142,8 @@ static bool match(const struct sender *s, struct out_comm *c, struct out_message
         post_at(c, first + i)->matched = true;
         m->matched = true;
         m->buffer = (uint8_t)i;
-        if (m->size <= p->post.size) { /* else it fits nowhere, and the receiver is to find that */
+        /* otherwise it fits nowhere, and the receiver must find that out */
+        if (m->size <= p->post.size) {
             m->address = p->post.address;
             m->keys = p->post.keys;
         }
@@ -151,9 +152,9 @@ static bool match(const struct sender *s, struct out_comm *c, struct out_message
     return false;
 }
 
-/* ---- what may go ------------------------------------------------------------------------------ */
+/* ---- what may be sent ------------------------------------------------------------------------ */
 
-/* One that holds so much; the large ones are kept for who needs them. */
+/* A free slot that is large enough; the large ones are kept for messages that need them. */
 static int slot_free(const struct sender *s, uint32_t size)
 {
     const uint32_t large = s->config.slots - s->config.large;
@@ -170,15 +171,15 @@ static int slot_free(const struct sender *s, uint32_t size)
     return -1;
 }
 
-/* Does what the receiver granted suffice? Small messages need no grant: they cost less than to ask. Nor does a chunk while
- * none is on its way: the receiver can't know how large the next one is, and it alone could grant more. */
+/* True if the receiver's grant suffices. Small messages need no grant, because asking would cost more. Nor does a chunk while
+ * none is in flight: the receiver can't know the size of the next one, and only it could grant more. */
 static bool is_granted(const struct out_comm *c, const struct out_message *m, uint32_t length)
 {
     return c->granted == UINT64_MAX || c->started + length <= c->granted || c->on_lanes == 0 ||
            m->size <= LANE_EAGER_SIZE_MAX;
 }
 
-/* May its next fresh chunk go? */
+/* True if the message's next new chunk may be sent. */
 static bool may_start(struct sender *s, struct out_comm *c, struct out_message *m, uint32_t wanted,
                       bool *ret_eager)
 {
@@ -260,7 +261,7 @@ static bool next_returned(struct sender *s, struct out_comm *c, uint32_t usable,
     return false;
 }
 
-/* In a comm, messages go in order; small ones of others may go first. */
+/* Within a comm, messages are sent in order; small ones of other comms may come first. */
 static bool next_fresh(struct sender *s, struct out_comm *c, uint32_t wanted, bool small,
                        struct sender_chunk *ret)
 {

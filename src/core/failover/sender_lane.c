@@ -1,5 +1,5 @@
-/* sender_lane.c: what is on the lanes of the sending end: until it is taken, once more when the lane dies or is doubted, by two
- * lanes at once when one is slow. */
+/* sender_lane.c: the chunks on the lanes of the sending end: until they are taken, once more when the lane dies or is doubted,
+ * and on two lanes at once when one is slow. */
 #include "core/failover/sender.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static struct entry *lane_entry(struct out_lane *x, uint32_t i)
     return &x->entries[(x->head + i) % SENDER_LANE_CHUNKS];
 }
 
-/* Is a chunk of this lane's on another live lane that nobody doubts, and not only to ask how that one is? Only doubled ones can
+/* True if a chunk of this lane is on another live lane without a doubt, and not only to test that one. Only doubled chunks can
  * be. */
 static bool elsewhere(struct sender *s, const struct out_lane *but, const struct entry *e)
 {
@@ -222,7 +222,7 @@ static void take(struct sender *s, struct out_lane *x, struct sender_acked *acke
     }
     if (m != NULL && !bit_get(&m->taken, e->index)) {
         bit_set(&m->taken, e->index);
-        sender_withdraw(s, e); /* waited in the pool to go elsewhere, too */
+        sender_withdraw(s, e); /* it waited in the pool to be sent elsewhere, too */
     }
     x->head = (x->head + 1) % SENDER_LANE_CHUNKS;
     x->load->chunks--;
@@ -248,7 +248,7 @@ int sender_on_taken(struct sender *s, struct mono now, uint32_t lane, uint32_t e
     return 0;
 }
 
-/* Its open or held epoch is silent at the receiver, with that count. */
+/* The receiver has fenced the open or held epoch, with that count. */
 static int fenced(struct sender *s, struct out_lane *x, uint64_t taken)
 {
     struct sender_acked acked;
@@ -275,7 +275,7 @@ int sender_on_fenced(struct sender *s, uint32_t lane, uint32_t below, uint32_t e
     }
     struct out_lane *x = &s->lanes[lane];
     if (x->epoch >= below || x->epoch < epoch || (!x->held && !x->open)) {
-        return 0; /* of another epoch, or known already */
+        return 0; /* about another epoch, or known already */
     }
     return fenced(s, x, x->epoch == epoch ? taken : x->taken);
 }

@@ -1,5 +1,4 @@
-/* watch.c: facts about lanes, NICs and the peer, and what a change of state
- * entails. Silence is judged in watch_judge.c. */
+/* watch.c: facts about lanes, NICs and the peer, and the consequences of a change of state. watch_judge.c judges silence. */
 #include "core/failover/watch.h"
 
 #include <errno.h>
@@ -52,7 +51,8 @@ const struct bug_note *watch_bug(const struct watch *w)
 
 void watch_push(struct watch *w, struct watch_action action)
 {
-    if (HOLDS(&w->bug, w->action_count < ACTIONS)) { /* the caller drains after each call */
+    /* the caller takes the actions after each call */
+    if (HOLDS(&w->bug, w->action_count < ACTIONS)) {
         w->actions[(w->action_head + w->action_count++) % ACTIONS] = action;
     }
 }
@@ -65,7 +65,7 @@ bool watch_next_action(struct watch *w, struct watch_action *ret_action)
         w->action_count--;
         return true;
     }
-    if (w->tell) { /* once, after all that it tells of */
+    if (w->tell) { /* once, after all actions that it reports */
         w->tell = false;
         *ret_action = (struct watch_action){.kind = WATCH_TELL};
         return true;
@@ -85,7 +85,7 @@ bool watch_cut(const struct watch *w, const struct wlane *x)
 {
     const struct wnic *own = &w->own[x->own_nic], *peer = &w->peer[x->peer_nic];
 
-    /* The peer's word comes over lanes: with none left, what it said last may be long over. */
+    /* the peer's reports come over lanes: without any lane, the last one may be outdated */
     return (own->known && !own->up) || (peer->known && !peer->up && !w->parted);
 }
 
@@ -165,22 +165,24 @@ static void went_down(struct watch *w, struct mono now, uint32_t lane, enum lane
     x->pinged = x->told = false;
     x->first = false;
     x->retry_at = now;
-    if (was == LANE_CONNECTING) { /* not a failover: nothing was on it */
+    if (was == LANE_CONNECTING) { /* no failover: it carried nothing */
         x->connect_limit.ns =
             x->connect_limit.ns * 2 < CONNECT_MAX_NS ? x->connect_limit.ns * 2 : CONNECT_MAX_NS;
         x->retry_at = mono_add(now, span_ns(x->connect_limit.ns / 2));
         return;
     }
-    x->failovers += x->reason != LANE_REASON_CLOSE; /* who says goodbye hasn't failed */
+    /* a lane that the peer closes properly hasn't failed */
+    x->failovers += x->reason != LANE_REASON_CLOSE;
     x->same_path = x->reason == LANE_REASON_CARRIER ? SAME_PATH : 0;
     damping_on_failover(&x->damping, now);
     const struct wnic *own = &w->own[x->own_nic];
-    if (x->reason == LANE_REASON_CARRIER && own->known && !own->up) { /* else it was the peer's */
+    /* otherwise it was the peer's carrier */
+    if (x->reason == LANE_REASON_CARRIER && own->known && !own->up) {
         nic_failed(&w->own[x->own_nic], now);
     }
 }
 
-/* What the kernel said was of the last connection: the next one's counts begin at zero. */
+/* The kernel's counts were those of the last connection: the next one's begin at zero. */
 static void new_connection(struct wlane *x)
 {
     x->sampled = x->kernel = x->settled = false;
@@ -208,7 +210,7 @@ static void connect_now(struct watch *w, uint32_t lane)
     x->same_path -= x->same_path > 0;
 }
 
-/* There is a way that wasn't there when these were doubted. */
+/* A lane is usable that wasn't when these lanes were doubted. */
 static void redouble(struct watch *w, uint32_t but)
 {
     for (uint32_t i = 0; i < LANE_MAX; i++) {
@@ -220,7 +222,7 @@ static void redouble(struct watch *w, uint32_t but)
     }
 }
 
-/* The doubt was gone sooner than a fault would be: too little silence for these paths. It wears off. */
+/* The doubt ended sooner than a fault would: the limit of silence is too short for these paths. The correction wears off. */
 static void mistaken(struct watch *w, struct mono now)
 {
     w->mistakes++;
@@ -230,7 +232,7 @@ static void mistaken(struct watch *w, struct mono now)
     w->mistaken_at = now;
 }
 
-/* A lane that was doubted carries again; and so might be said again what hangs on those that are doubted still. */
+/* A doubted lane carries again. Chunks on lanes that are still doubted may now be sent over it. */
 static void believed(struct watch *w, uint32_t lane)
 {
     watch_push(w, (struct watch_action){
@@ -243,7 +245,7 @@ static void entered(struct watch *w, struct mono now, uint32_t lane, enum lane_s
     struct wlane *x = &w->lanes[lane];
 
     w->tell = true;
-    /* Of a fenced set the limit of a doubted lane counts from the beginning of its silence. */
+    /* in a fenced set, the limit of a doubted lane counts from the beginning of its silence */
     if (!w->fenced || x->state != LANE_SUSPECT) {
         watch_quiet(w, x);
     }
@@ -273,7 +275,7 @@ static void entered(struct watch *w, struct mono now, uint32_t lane, enum lane_s
         w->doubts++;
         watch_push(w, (struct watch_action){
                           .kind = WATCH_DOUBLE, .lane = (uint8_t)lane, .epoch = x->epoch});
-        if (!watch_waiting(x)) { /* so that it can show that it lives */
+        if (!watch_waiting(x)) { /* so that it can show that it works */
             watch_ping(w, now, lane);
         }
         break;
@@ -311,7 +313,7 @@ void watch_fenced(struct watch *w)
     w->fenced = true;
 }
 
-/* Who only watches acts on what the connection itself says, and on nothing that he makes of it. */
+/* In observe mode only the connection itself decides, not a judgement about it. */
 static bool only_watched(const struct watch *w, const struct wlane *x, enum lane_event event,
                          enum lane_reason reason)
 {
@@ -334,7 +336,7 @@ void watch_event(struct watch *w, struct mono now, uint32_t lane, enum lane_even
     const enum lane_state next = lane_next(was, event, guards(w, now, x));
 
     if (next == was || (next == LANE_CONNECTING && w->config.accepts)) {
-        return; /* who accepts waits for HELLO */
+        return; /* the accepting end waits for HELLO */
     }
     const struct mono since = x->since;
     x->state = next;
@@ -348,9 +350,7 @@ void watch_event(struct watch *w, struct mono now, uint32_t lane, enum lane_even
     entered(w, now, lane, was);
 }
 
-/* ---- lanes come and go
- * ---------------------------------------------------------------------------
- */
+/* ---- lanes are added and removed --------------------------------------------------------------------------- */
 
 int watch_lane_add(struct watch *w, struct mono now, uint32_t lane,
                    const struct watch_lane_config *config)
@@ -395,7 +395,8 @@ void watch_lane_repath(struct watch *w, struct mono now, uint32_t lane)
 {
     if (lane < LANE_MAX && w->lanes[lane].used) {
         watch_event(w, now, lane, LANE_EVENT_REPATH, LANE_REASON_REPATH);
-        watch_event(w, now, lane, LANE_EVENT_ACKED, LANE_REASON_REPATH); /* if it is empty */
+        /* takes effect if it is empty */
+        watch_event(w, now, lane, LANE_EVENT_ACKED, LANE_REASON_REPATH);
     }
 }
 
@@ -467,13 +468,13 @@ void watch_on_hello(struct watch *w, struct mono now, uint32_t lane, uint32_t ep
         if (epoch <= x->epoch) {
             return;
         }
-        if (x->state != LANE_DOWN) { /* who connects has given the old one up */
+        if (x->state != LANE_DOWN) { /* the connecting end has given up the old one */
             watch_event(w, now, lane, LANE_EVENT_LOST, LANE_REASON_PEER);
         }
         x->epoch = epoch;
         x->leaving = false;
         new_connection(x);
-        x->state = LANE_ACTIVE; /* whether it is on trial is the affair of who connects */
+        x->state = LANE_ACTIVE; /* the connecting end decides about the trial */
         x->since = now;
         entered(w, now, lane, LANE_CONNECTING);
     } else if (epoch != x->epoch || x->state != LANE_CONNECTING) {
@@ -496,7 +497,7 @@ void watch_on_sent(struct watch *w, struct mono now, uint32_t lane, uint32_t chu
     }
     struct wlane *x = &w->lanes[lane];
     if (watch_left(x) <= chunks && !x->pinged &&
-        !x->told) { /* it waited for nothing before these */
+        !x->told) { /* it waited for nothing before these chunks */
         watch_quiet(w, x);
     }
     x->settled = false;
@@ -530,7 +531,7 @@ void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t ch
     if (by_itself || !x->kernel) {
         x->proven = x->proven || watch_left(x) == 0 || x->acked >= REGAIN_ACKS;
         progress(w, now, lane);
-    } else { /* it may be dead one way: what is on its way stays the kernel's to tell */
+    } else { /* one direction may be dead: the kernel reports about the data in flight */
         x->told = true;
         alive(w, now);
     }
@@ -587,7 +588,7 @@ void watch_on_peer(struct watch *w, struct mono now, uint32_t lane, uint32_t epo
         watch_event(w, now, lane, LANE_EVENT_CLOSE, LANE_REASON_CLOSE);
     } else if (state == LANE_SUSPECT && reason == LANE_REASON_TIMEOUT &&
                w->lanes[lane].state == LANE_ACTIVE && watch_waiting(&w->lanes[lane]) &&
-               w->lanes[lane].silent_ns >= SILENT_TOO_NS) { /* two see the same */
+               w->lanes[lane].silent_ns >= SILENT_TOO_NS) { /* both sources see the same */
         watch_event(w, now, lane, LANE_EVENT_T, LANE_REASON_TIMEOUT);
     }
 }
@@ -596,7 +597,7 @@ void watch_on_hint(struct watch *w, struct mono now, uint32_t lane)
 {
     if (lane < LANE_MAX && w->lanes[lane].used && w->lanes[lane].silent_ns >= 10 * NS_PER_MS) {
         watch_event(w, now, lane, LANE_EVENT_HINT,
-                    LANE_REASON_HINT); /* never against a fresh ack */
+                    LANE_REASON_HINT); /* never against a fresh acknowledgement */
     }
 }
 
@@ -627,13 +628,12 @@ void watch_on_carrier(struct watch *w, struct mono now, bool own, uint32_t nic, 
         if (went && x->state == LANE_DOWN &&
             (x->reason == LANE_REASON_RESET || x->reason == LANE_REASON_PEER) &&
             mono_sub(now, x->since).ns < SAME_FAULT_NS) {
-            x->same_path = SAME_PATH; /* the peer was sooner to close it than to say why */
+            x->same_path = SAME_PATH; /* the peer closed it before its report arrived */
         } else if (went) {
             watch_event(w, now, i, LANE_EVENT_LOST, LANE_REASON_CARRIER);
         } else if (came) {
             watch_event(w, now, i, LANE_EVENT_USABLE, LANE_REASON_CARRIER);
-        } else if (flap) { /* it was down between two looks: what was on it may be
-                          lost */
+        } else if (flap) { /* it was down between two looks: its data may be lost */
             watch_event(w, now, i, LANE_EVENT_HINT, LANE_REASON_CARRIER);
         }
     }

@@ -1,9 +1,9 @@
-/* watch_answer.c: what the watch thinks of its lanes: who carries, how much, who is doubted. */
+/* watch_answer.c: the watch's judgement of its lanes: which carry, how much, which are doubted. */
 #include "core/failover/watch_internal.h"
 
 #define TRIAL_PINGS 16
 
-/* Of one that isn't doubted, and is no standby. */
+/* For a lane that isn't doubted, and is no standby. */
 static double own_weight(struct mono now, const struct wlane *x)
 {
     if (!x->used || !lane_takes_chunks(x->state) || x->state == LANE_SUSPECT) {
@@ -15,8 +15,8 @@ static double own_weight(struct mono now, const struct wlane *x)
     return x->failovers == 0 ? 1 : damping_ramp(mono_sub(now, x->active_at));
 }
 
-/* Standbys carry until the others carry half of what they could. One that is connected but on trial carries next to nothing:
- * if that counted, nobody would carry until the trial is over. */
+/* Standbys carry until the others carry half of their capacity. A lane that is connected but on trial carries nearly nothing: if
+ * it counted, no lane would carry until the trial is over. */
 static bool standbys_wanted(const struct watch *w, struct mono now)
 {
     uint32_t others = 0;
@@ -32,7 +32,7 @@ static bool standbys_wanted(const struct watch *w, struct mono now)
     return 2 * carry < others || others == 0;
 }
 
-/* Of one that isn't doubted. */
+/* For a lane that isn't doubted. */
 static double weight(const struct watch *w, struct mono now, const struct wlane *x)
 {
     return x->standby && !standbys_wanted(w, now) ? 0 : own_weight(now, x);

@@ -1,4 +1,4 @@
-/* watch_internal.h: what the watch's files share. */
+/* watch_internal.h: shared by the watch's files. */
 #pragma once
 #include "core/failover/damping.h"
 #include "core/failover/watch.h"
@@ -19,39 +19,40 @@ struct wlane {
     bool sampled;
     int64_t srtt_ns, rttvar_ns, backlog_ns;
     const struct lane_load
-        *load;            /* unacknowledged, as the sender counts it; NULL: nothing was ever sent */
-    bool told;            /* a report was written that the peer's kernel may not have */
-    bool settled;         /* the peer's kernel has all that was written: nothing can be missed */
-    int64_t silent_ns;    /* observed time without progress, while it owes some */
-    int64_t alone_ns;     /* of that, while others were heard */
-    struct least stalls;  /* how long it was alone and came back by itself, of late; negative */
+        *load;         /* unacknowledged, by the sender's count; NULL: nothing was ever sent */
+    bool told;         /* a report was written that the peer's kernel may not have */
+    bool settled;      /* the peer's kernel has all that was written: nothing can be missing */
+    int64_t silent_ns; /* observed time without progress, while it owes some */
+    int64_t alone_ns;  /* the part of it in which others were heard */
+    /* how long it was silent alone and came back by itself, of late; negative */
+    struct least stalls;
     int64_t hushed_ns;    /* observed time since the others brought something back */
-    uint64_t others;      /* and how often they had */
+    uint64_t others;      /* and the number of times that they had */
     uint64_t others_at;   /* the set's progress count when the silence began */
     uint64_t progress;    /* of this lane */
     uint64_t progress_at; /* its own count when the silence began */
-    uint32_t acked;       /* since this state */
-    bool doubled;         /* draining, and what is on it goes by others, too */
-    bool proven;          /* since this state: its path brought something back */
+    uint32_t acked;       /* since it entered this state */
+    bool doubled;         /* draining, and its chunks are also sent over others */
+    bool proven;          /* since it entered this state: its path brought something back */
     /* pings */
-    uint32_t sequence; /* last sent */
-    bool pinged;       /* and unanswered */
+    uint32_t sequence; /* the last one sent */
+    bool pinged;       /* and not answered yet */
     struct mono ping_at;
     uint32_t trial_pings, trial_pongs;
-    /* the kernel's word */
+    /* the kernel's reports */
     struct mono asked_at;
-    uint64_t segments, resent;           /* when the present window began */
+    uint64_t segments, resent;           /* at the beginning of the present window */
     double loss;                         /* of the last full window; < 0 unknown */
-    uint64_t seen_segments, seen_resent; /* when asked last */
+    uint64_t seen_segments, seen_resent; /* at the last report */
     int64_t rtt_ns, rtt_ns_var, rtt_ns_min;
     int64_t resend_ns; /* before it fell silent: each timeout doubles it */
-    bool kernel;       /* says something */
+    bool kernel;       /* the kernel reports something */
     /* coming back */
     struct damping damping;
     struct mono retry_at;
     struct span connect_limit;
-    bool answered;     /* connecting: the peer's kernel took the connection */
-    uint8_t same_path; /* a carrier took it down: so many tries by the path that it had */
+    bool answered;     /* connecting: the peer's kernel accepted the connection */
+    uint8_t same_path; /* a carrier took it down: so many tries with its former path remain */
     uint32_t failovers;
 };
 struct wnic {
@@ -68,15 +69,14 @@ struct watch {
     struct mono looked, heard;
     int64_t unheard_ns; /* observed */
     int64_t unusable_ns;
-    int64_t untaken_ns; /* observed, while chunks are on their way, are owed, and none is taken */
+    int64_t untaken_ns; /* observed, while chunks are in flight, are owed, and none is taken */
     bool on_their_way;
     bool observe, fenced;
     bool owing, kept, parted, failed, dead, tell;
     struct mono dead_at, forced_at;
-    struct mono kept_at; /* the last ping for its sake */
+    struct mono kept_at; /* the last ping for that purpose */
     uint32_t kept_turn;
-    uint32_t
-        caution; /* doubts were mistaken of late: so many times doubled is the silence that one takes */
+    uint32_t caution; /* recent mistaken doubts: the required silence is doubled so many times */
     struct mono mistaken_at;
     uint32_t doubts, mistakes;
     struct watch_action actions[ACTIONS];
@@ -90,12 +90,12 @@ void watch_event(struct watch *w, struct mono now, uint32_t lane, enum lane_even
 struct span watch_timeout(const struct watch *w, const struct wlane *x);
 #define PING_NS (100 * NS_PER_MS)
 void watch_ping(struct watch *w, struct mono now, uint32_t lane);
-/* The lane fell silent just now, or anew. */
+/* The lane just fell silent, or again. */
 void watch_quiet(struct watch *w, struct wlane *x);
 void watch_came_back(struct watch *w, struct wlane *x);
 /* Time to judge: the kernel has no news of it, or isn't asked. */
 void watch_judge(struct watch *w, struct mono now, uint32_t lane);
-/* Chunks unacknowledged. */
+/* The number of unacknowledged chunks. */
 static inline uint32_t watch_left(const struct wlane *x)
 {
     return x->load != NULL ? x->load->chunks : 0;

@@ -1,10 +1,9 @@
-/* watch_judge.c: silence. Each look adds the time that was really observed;
- * then lanes are judged against each other. */
+/* watch_judge.c: judges silence. Each look adds the time that was really observed; then lanes are judged against each other. */
 #include "core/failover/watch_internal.h"
 
 #define HELLO_NS     (5 * NS_PER_S)
 #define LOOK_MIN_NS  NS_PER_MS
-#define SEEN_MAX_NS  (20 * NS_PER_MS) /* of one look, where the kernel saw the rest of it */
+#define SEEN_MAX_NS  (20 * NS_PER_MS) /* for one look, if the kernel saw the rest of the time */
 #define DOUBT_MIN_NS (40 * NS_PER_MS)
 #define LIMIT_NS     NS_PER_S
 #define LIMIT_RC     2 /* D */
@@ -17,7 +16,7 @@
 #define PARTED_RETRY (100 * NS_PER_MS)
 #define ALONE_RETRY  (2 * NS_PER_MS)
 #define DEAD_NS      (10 * NS_PER_MS) /* refused for so long, and nothing heard */
-#define OBSERVED_MAX NS_PER_S         /* of one look, for patience; and a quarter of that */
+#define OBSERVED_MAX NS_PER_S         /* for one look, for patience; and a quarter of that */
 #define KEPT_SHARE   8
 #define KEPT_MAX_NS  (5 * NS_PER_S)
 
@@ -50,13 +49,13 @@ void watch_ping(struct watch *w, struct mono now, uint32_t lane)
                                         .sequence = x->sequence});
 }
 
-/* Has any other lane brought something back since this one fell silent? */
+/* True if another lane has brought something back since this one fell silent. */
 static bool others_progress(const struct watch *w, const struct wlane *x)
 {
     return w->progress - x->others_at > x->progress - x->progress_at;
 }
 
-/* Ask whoever hasn't been asked: who is of the same path or NIC as the silent one, and who isn't, shows by it. */
+/* Pings all lanes that have no ping open: their answers show which share the silent lane's path or NIC. */
 static void ping_all(struct watch *w, struct mono now)
 {
     for (uint32_t i = 0; i < LANE_MAX; i++) {
@@ -67,9 +66,8 @@ static void ping_all(struct watch *w, struct mono now)
     }
 }
 
-/* Without the kernel's word. T of a lane that owes a pong and nothing else is the longest: what its delay was when it was
- * asked last says nothing of now, for other lanes may have filled its path since; and nothing is lost while it is
- * waited for. */
+/* Without the kernel's report. T of a lane that only owes a pong is the longest: its last measured delay shows nothing about now,
+ * because other lanes may have filled its path since. And waiting for it loses nothing. */
 static int64_t doubt_by_chunks(const struct watch *w, const struct wlane *x)
 {
     return watch_left(x) == 0 || x->state == LANE_TRIAL ? w->config.timeout_max.ns
@@ -84,7 +82,7 @@ static int64_t doubt_plain(const struct watch *w, const struct wlane *x)
     return d < DOUBT_MIN_NS ? DOUBT_MIN_NS : d < most ? d : most;
 }
 
-/* D: how long it may be silent. */
+/* D: the allowed silence. */
 static int64_t doubt_after(const struct watch *w, const struct wlane *x)
 {
     const int64_t most = w->config.timeout_max.ns;
@@ -107,13 +105,13 @@ static void double_once(struct watch *w, uint32_t lane)
     }
 }
 
-/* With the silent one all that have been silent for nearly as long, though they may have been asked only when it was half
- * way: else what hangs on it would try one after the other of its path, or its NIC. */
+/* Doubts all lanes that have been silent for nearly as long as this one, although they may have been pinged only half-way.
+ * Otherwise its chunks would try one lane after another of the same path or NIC. */
 static void doubt(struct watch *w, struct mono now, uint32_t lane)
 {
     const int64_t silent = w->lanes[lane].silent_ns;
 
-    if (w->lanes[lane].state == LANE_DRAINING) { /* that one is left anyway */
+    if (w->lanes[lane].state == LANE_DRAINING) { /* that lane is being left anyway */
         double_once(w, lane);
     } else {
         watch_event(w, now, lane, LANE_EVENT_T, LANE_REASON_TIMEOUT);
@@ -127,7 +125,7 @@ static void doubt(struct watch *w, struct mono now, uint32_t lane)
     }
 }
 
-/* Nobody says anything: the peer may be stopped. One at a time, never the last. */
+/* No lane answers: the peer may be stopped. One at a time, never the last. */
 static void force(struct watch *w, struct mono now, uint32_t lane, int64_t limit)
 {
     const struct wlane *x = &w->lanes[lane];
@@ -139,8 +137,8 @@ static void force(struct watch *w, struct mono now, uint32_t lane, int64_t limit
     }
 }
 
-/* The longest that one of the others fell silent alone, of late, and came back by itself: what this machine makes of a good
- * path. Not the lane's own, for they may be what is wrong with it. */
+/* The longest recent time that another lane was silent alone and came back by itself: this machine does that to good paths. The
+ * lane's own silences don't count, because they may be its fault. */
 static int64_t stall_of_others(const struct watch *w, const struct wlane *x)
 {
     int64_t least = 0;
@@ -155,8 +153,8 @@ static int64_t stall_of_others(const struct watch *w, const struct wlane *x)
     return -least;
 }
 
-/* Silent for so long beside others that are heard, a lane of a fenced set is given up. One on trial that has no chunks holds
- * nothing up: it has all the time that it would have elsewhere. */
+/* A lane of a fenced set is given up after so long a silence beside lanes that are heard. A lane on trial without chunks delays
+ * nothing: it gets the same time as in other sets. */
 static int64_t fenced_limit(const struct watch *w, const struct wlane *x)
 {
     const bool idle_trial = x->state == LANE_TRIAL && watch_left(x) == 0;
@@ -186,7 +184,7 @@ void watch_judge(struct watch *w, struct mono now, uint32_t lane)
     }
     ping_all(w, now);
     if (!others_progress(w, x)) {
-        /* Perhaps its host stands still. But to doubt the last ways costs nothing, and has others tried. */
+        /* perhaps its host stands still; but doubting the last lanes costs nothing, and makes others be tried */
         if (x->kernel && x->silent_ns >= after + after / 2 && x->state == LANE_ACTIVE) {
             doubt(w, now, lane);
         }
@@ -198,7 +196,7 @@ void watch_judge(struct watch *w, struct mono now, uint32_t lane)
     }
 }
 
-/* Time to ask the kernel: how much it sends twice; and of one that seems silent, whether it is. */
+/* Time to ask the kernel: how much it sends twice; and, for a lane that seems silent, whether it is. */
 static bool ask_due(const struct watch *w, struct mono now, const struct wlane *x)
 {
     const int64_t since = mono_sub(now, x->asked_at).ns;
@@ -207,7 +205,7 @@ static bool ask_due(const struct watch *w, struct mono now, const struct wlane *
            since >= (x->silent_ns >= ASK_SOON_NS ? ASK_SOON_NS : ASK_NS);
 }
 
-/* How much of the time since the last look counts. */
+/* The part of the time since the last look that counts. */
 static int64_t seen(const struct watch *w, const struct wlane *x, int64_t gap)
 {
     const int64_t t = watch_timeout(w, x).ns;
@@ -216,7 +214,7 @@ static int64_t seen(const struct watch *w, const struct wlane *x, int64_t gap)
     return gap < most ? gap : most;
 }
 
-/* They brought something back just now, or as long ago as an answer takes: where all stand still, the machine does. */
+/* True if they brought something back just now, or within the time of an answer: if all stand still, the machine does. */
 static bool others_heard(const struct watch *w, struct wlane *x, int64_t gap)
 {
     const uint64_t others = w->progress - x->progress;
@@ -226,7 +224,7 @@ static bool others_heard(const struct watch *w, struct wlane *x, int64_t gap)
     return x->hushed_ns <= SEEN_MAX_NS + x->rtt_ns;
 }
 
-/* How long a connection may take. Once the peer's kernel has answered, what is missing is its process. */
+/* The limit for making a connection. After the peer's kernel has answered, only its process is missing. */
 static struct span connect_limit(const struct wlane *x)
 {
     return x->answered && x->connect_limit.ns < HELLO_NS ? span_ns(HELLO_NS) : x->connect_limit;
@@ -244,7 +242,7 @@ static void look_at(struct watch *w, struct mono now, uint32_t lane, int64_t gap
         return;
     }
     if (x->state == LANE_DOWN) {
-        /* With nothing left any path may be tried: damping is for choosing among those that work. */
+        /* without any lane, each path may be tried: damping only chooses among working ones */
         const bool retry = w->parted            ? mono_sub(now, x->since).ns >= PARTED_RETRY
                            : w->unusable_ns > 0 ? mono_sub(now, x->since).ns >= ALONE_RETRY
                                                 : !watch_held(w, now, x);
@@ -257,7 +255,7 @@ static void look_at(struct watch *w, struct mono now, uint32_t lane, int64_t gap
         return;
     }
     if (x->state == LANE_TRIAL && x->trial_pings < TRIAL_PINGS &&
-        since_ping >= NS_PER_MS) { /* one after the other's pong would take as many round trips */
+        since_ping >= NS_PER_MS) { /* asking one after the other would take as many round trips */
         x->trial_pings++;
         watch_ping(w, now, lane);
     } else if (x->state == LANE_TRIAL) {
@@ -280,7 +278,7 @@ static void look_at(struct watch *w, struct mono now, uint32_t lane, int64_t gap
     }
 }
 
-/* When it is time for a ping though nothing is owed. */
+/* The time of a ping if nothing is owed. */
 static struct mono keep_at(const struct watch *w)
 {
     const int64_t share = w->config.patience.ns / KEPT_SHARE;
@@ -290,8 +288,8 @@ static struct mono keep_at(const struct watch *w)
                : MONO_NEVER;
 }
 
-/* The next lane in turn: if none lives, any of them shows it. Also one whose last ping a stopped process still owes: what its
- * kernel has of this one tells whether it is there. */
+/* The next lane in turn: if the peer is dead, any of them shows it. It may also be a lane whose last ping a stopped process still
+ * owes: its kernel's answer shows whether the peer exists. */
 static void keep(struct watch *w, struct mono now)
 {
     w->kept_at = now;

@@ -1,15 +1,15 @@
-/* watch_kernel.c: the kernel's word: that the path lives, and that it loses. */
+/* watch_kernel.c: the kernel's reports: that the path works, and that it loses. */
 #include "core/failover/watch_internal.h"
 
-#define LOSS_SEGMENTS 200 /* fewer say nothing */
+#define LOSS_SEGMENTS 200 /* fewer show nothing */
 #define LOSS_WINDOW   5000
 #define LOSS_MANY     0.05
 #define LOSS_SOME     0.02  /* of >= 1,000 segments */
 #define LOSS_FEW      0.005 /* of >= 4,000 */
-#define LOSS_NONE     0.001 /* a sibling that is well */
+#define LOSS_NONE     0.001 /* a healthy sibling */
 #define QUEUE_NS      (2 * NS_PER_MS)
 
-/* Sent twice since the lane's window began; < 0: too few to say. */
+/* The share sent twice since the lane's window began; < 0: too few. */
 static double loss_now(const struct wlane *x)
 {
     const uint64_t segments = x->seen_segments - x->segments;
@@ -17,7 +17,7 @@ static double loss_now(const struct wlane *x)
     return segments < LOSS_SEGMENTS ? -1 : (double)(x->seen_resent - x->resent) / (double)segments;
 }
 
-/* Too much is sent twice on this lane, behind no queue, while its siblings are well: a path that loses a little. */
+/* True if too much is sent twice on this lane, without a queue, while its siblings are healthy: a path that loses a little. */
 static bool lossy(const struct watch *w, uint32_t lane)
 {
     const struct wlane *own = &w->lanes[lane];
@@ -38,7 +38,7 @@ static bool lossy(const struct watch *w, uint32_t lane)
             continue;
         }
         if (x->loss >= LOSS_NONE || loss_now(x) >= LOSS_NONE) {
-            return false; /* all lose: no path would be better */
+            return false; /* all lanes lose: no path would be better */
         }
         sibling = sibling || x->loss >= 0 || loss_now(x) >= 0;
     }
@@ -61,9 +61,9 @@ void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane,
     x->told = x->told && !kernel->empty;
     const bool settled = x->settled;
     x->settled = kernel->idle && kernel->empty;
-    if (kernel->idle) { /* nothing is missed: what is slow is a process */
-        /* Or it waits for the end of a frame whose length was damaged on the way: what is said now
-         * completes that frame, its checksum is wrong, and the lane is made anew. */
+    if (kernel->idle) { /* nothing is missing: a process is slow */
+        /* Or it waits for the end of a frame with a damaged length. What is sent now completes that frame, its checksum is wrong,
+         * and the lane is made anew. */
         if ((x->silent_ns > 0 || settled) && w->owing && watch_waiting(x) &&
             mono_sub(now, x->ping_at).ns >= PING_NS) {
             watch_ping(w, now, lane);
@@ -72,7 +72,8 @@ void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane,
     if (kernel->acked) { /* the path lives */
         w->progress++;
         x->progress++;
-        watch_came_back(w, x); /* how long it was silent is noted, also where it has all now */
+        /* the length of its silence is noted, also if the peer has everything now */
+        watch_came_back(w, x);
         if (x->state == LANE_SUSPECT && kernel->whole) {
             x->proven = true;
             watch_event(w, now, lane, LANE_EVENT_ACKED, LANE_REASON_NONE);
