@@ -4,22 +4,25 @@
 #define INTERVAL_NS   (2 * NS_PER_MS)
 #define INTERVAL_RTTS 4
 #define INTERVAL_MAX  (200 * NS_PER_MS)
-#define CHUNKS        16 /* that an interval has room for at least, at the last one's rate */
-#define STANDING      3
-#define TARGET_NS     (20 * NS_PER_US)
-#define DRY_SHARE     0.95
-#define TOO_WIDE      8
-#define ALONE_NS      (100 * NS_PER_MS)
-#define POOR_SHARE    0.9
-#define POOR          8
-#define MOST_MEMORY   16                /* intervals */
-#define ELSEWHERE     16                /* two for each interval, less one for each other, */
-#define ELSEWHERE_NS  (500 * NS_PER_MS) /* and so long; not again for */
+/* an interval has room for at least so many, at the last interval's rate */
+#define CHUNKS      16
+#define STANDING    3
+#define TARGET_NS   (20 * NS_PER_US)
+#define DRY_SHARE   0.95
+#define TOO_WIDE    8
+#define ALONE_NS    (100 * NS_PER_MS)
+#define POOR_SHARE  0.9
+#define POOR        8
+#define MOST_MEMORY 16 /* intervals */
+/* it grows by two for each such interval, and falls by one for each other one */
+#define ELSEWHERE     16
+#define ELSEWHERE_NS  (500 * NS_PER_MS) /* and for so long; afterwards not again for */
 #define BAR_ELSEWHERE (8 * NS_PER_S)
 #define LESS_SHARE    0.97
-#define OVERLOAD      1.5 /* links: an exchange asks for one, two senders of our own for two */
-#define BAR_MIN_NS    NS_PER_S
-#define BAR_MAX_NS    (64 * NS_PER_S)
+/* in links: an exchange demands one, two senders without other receivers demand two */
+#define OVERLOAD   1.5
+#define BAR_MIN_NS NS_PER_S
+#define BAR_MAX_NS (64 * NS_PER_S)
 
 void credit_init(struct credit *c, struct mono now)
 {
@@ -59,7 +62,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* How long it takes until so many bytes have come, at the last interval's rate. */
+/* The time until so many bytes have come, at the last interval's rate. */
 static int64_t time_of(const struct credit *c, double bytes)
 {
     return c->rate > 0 ? (int64_t)(bytes / c->rate) : 0;
@@ -72,7 +75,7 @@ static int64_t target_of(const struct credit *c)
     return larger(larger(own, TARGET_NS), c->noise_ns);
 }
 
-/* Long enough for chunks of everybody, and for what was asked last to show. */
+/* Long enough for chunks of all senders, and for the effect of the last grant. */
 static int64_t length_of(const struct credit *c)
 {
     const double chunks = c->active > CHUNKS / 2 ? 2.0 * c->active : CHUNKS;
@@ -91,13 +94,13 @@ static void end(struct credit *c)
     c->standing = c->poor = c->elsewhere = 0;
 }
 
-/* Bytes under way if the link is full, with that queue before it and with what waits elsewhere. */
+/* Bytes in flight if the link is full, with that queue before it and with the queues elsewhere. */
 static double needed(const struct credit *c, int64_t queue_ns)
 {
     return c->rate_most * (double)(c->rtt_ns + queue_ns + c->elsewhere_ns);
 }
 
-/* Of the interval that ends: how much longer chunks were delayed, in the mean, than all of them. */
+/* For the ending interval: the mean excess of chunks' delays over the least one. */
 static int64_t delay_elsewhere(const struct credit *c)
 {
     const double mean = c->delays > 0 ? c->delay_ns / c->delays : 0;
@@ -143,7 +146,7 @@ static void bar(struct credit *c, struct mono now)
     c->bar.ns = c->bar.ns * 2 < BAR_MAX_NS ? c->bar.ns * 2 : BAR_MAX_NS;
 }
 
-/* Less comes than before though a queue stands: somebody else takes what we leave. */
+/* Less comes than before although a queue stands: other traffic takes what these limits leave. */
 static bool harmful(struct credit *c, struct mono now, bool stands)
 {
     c->poor = stands && c->rate < POOR_SHARE * c->rate_before ? c->poor + 1 : 0;
@@ -154,7 +157,7 @@ static bool harmful(struct credit *c, struct mono now, bool stands)
     return true;
 }
 
-/* Limits no longer help: chunks still wait, and not before our link. */
+/* Limits no longer help: chunks still wait, but not before this link. */
 static bool in_vain(struct credit *c, struct mono now)
 {
     const int64_t here = larger(c->queue_last_ns, target_of(c));
@@ -172,7 +175,7 @@ static bool in_vain(struct credit *c, struct mono now)
     return true;
 }
 
-/* The link shall not run dry; but each step's worth shows as a queue only when the link is full again. */
+/* The link must not run dry. But the effect of each step shows as a queue only when the link is full again. */
 static void widen(struct credit *c, int64_t target, double least)
 {
     const double step = c->rate * (double)target / 2, more = c->window / 8;
@@ -245,7 +248,8 @@ void credit_tick(struct credit *c, struct mono now)
     c->queue_ns = CREDIT_QUEUE_UNKNOWN;
     c->sets = c->comms = 0;
     c->demand = 0;
-    c->chunk = c->chunk_now > 0 ? c->chunk_now : c->chunk; /* what is no longer sent is forgotten */
+    /* a size that is no longer sent is forgotten */
+    c->chunk = c->chunk_now > 0 ? c->chunk_now : c->chunk;
     c->chunk_now = 0;
     c->noise_ns = c->noise_ns / 2;
 }

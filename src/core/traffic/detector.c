@@ -45,7 +45,7 @@ void detector_on_rtt(struct detector *d, struct span rtt)
     }
 }
 
-/* Median absolute deviation of the lane's last samples: its own noise. */
+/* The median absolute deviation of the lane's last samples: its own noise. */
 static int64_t noise(const struct detector_lane *x)
 {
     int64_t sorted[DETECTOR_WINDOW];
@@ -64,7 +64,7 @@ static int64_t noise(const struct detector_lane *x)
     return sorted[n / 2];
 }
 
-/* The least of the lanes' queues: what they share. The threshold: noise of the quietest lane. */
+/* The least of the lanes' queues: their common part. The threshold: the noise of the quietest lane. */
 static void base_update(struct detector *d)
 {
     int64_t least = INT64_MAX, mad = INT64_MAX, owd = INT64_MAX, floor = INT64_MAX, theta;
@@ -88,7 +88,7 @@ static void base_update(struct detector *d)
     d->bare_ns = owd - floor;
 }
 
-/* By how much fewer bytes than usual the queue is made: as many would wait for so much longer. */
+/* The factor by which the queue has fewer bytes than usual: the usual number would wait so much longer. */
 static double shrunk(const struct detector *d)
 {
     return d->load_bytes > 0 && d->load_bytes < d->usual_bytes ? d->usual_bytes / d->load_bytes : 1;
@@ -102,7 +102,7 @@ static bool risen(const struct detector *d)
     return now > usual && now * shrunk(d) > RISEN * usual;
 }
 
-/* The mean of what was before, up to USUAL_NS of it; what has risen becomes usual only after so long. Pauses don't count. */
+/* The mean of earlier values, over up to USUAL_NS. A risen value becomes usual only after that time. Pauses don't count. */
 static void usual_update(struct detector *d, struct mono now)
 {
     const int64_t since = mono_sub(now, d->usual_at).ns;
@@ -172,7 +172,7 @@ static bool another_faster(const struct detector *d, struct mono now, const stru
     return false;
 }
 
-/* The least bare owd of the lanes. A lane that never saw its path empty has a floor that hides the queue there. */
+/* The least bare delay of the lanes. The floor of a lane that never saw its path empty hides the queue. */
 static int64_t best_owd(const struct detector *d, struct mono now)
 {
     int64_t best = INT64_MAX;

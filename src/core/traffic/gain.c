@@ -1,7 +1,7 @@
 /* gain.c: see gain.h. */
 #include "core/traffic/gain.h"
 
-/* A ring's messages wait for each other: over less, its rates differ by a fifth by chance. */
+/* A ring's messages wait for each other: over shorter times its rates differ by a fifth by chance. */
 #define MARK_NS (250 * NS_PER_MS)
 #define WITH_NS (250 * NS_PER_MS)
 #define MORE    (7.0 / 6)

@@ -37,7 +37,8 @@ bool pacing_take(struct pacing *p, struct mono now, uint32_t bytes)
     if (p->credit <= 0) {
         return false;
     }
-    p->credit -= bytes; /* below zero by less than one chunk: paid back before the next */
+    /* it may fall below zero by less than one chunk, which is paid back before the next one */
+    p->credit -= bytes;
     return true;
 }
 

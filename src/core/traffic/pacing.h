@@ -1,5 +1,5 @@
-/* pacing.h: a token bucket: how much may leave now. For a lane, or a queue pair. Plain struct; rate in
- * bytes per ns, 0: no limit. */
+/* pacing.h: a token bucket: how much may leave now, for a lane or a queue pair. Plain struct; rate in bytes per ns, 0: no
+ * limit. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 struct pacing {
     double rate;
-    double credit; /* bytes; may be negative by one chunk */
+    double credit; /* in bytes; may be negative by one chunk */
     double burst;
     struct mono at;
 };
@@ -16,8 +16,8 @@ struct pacing {
 /* burst: bytes that may leave at once after a pause, >= one chunk. */
 void pacing_init(struct pacing *p, struct mono now, double rate, double burst);
 void pacing_rate(struct pacing *p, struct mono now, double rate);
-/* So much was sent, allowed or not: paid back before anything else goes. */
+/* So much was sent, allowed or not: it is paid back before anything else is sent. */
 void pacing_spend(struct pacing *p, struct mono now, uint32_t bytes);
-/* True: send `bytes` (they are taken off). False: not before pacing_deadline. */
+/* True: send `bytes` (they are subtracted). False: not before pacing_deadline. */
 bool pacing_take(struct pacing *p, struct mono now, uint32_t bytes);
 struct mono pacing_deadline(const struct pacing *p, struct mono now);

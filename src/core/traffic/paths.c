@@ -6,8 +6,8 @@
 #include "base/bug.h"
 #include "base/prng.h"
 
-#define SHARED     2 /* what another lane counts at a hop where it has the same router, */
-#define UNKNOWN    1 /* and where nobody knows */
+#define SHARED     2 /* the cost of another lane at a hop with the same router */
+#define UNKNOWN    1 /* and at a hop with an unknown one */
 #define HOP_BITS   8
 #define OTHERS_MAX 100 /* their costs at one hop are below 2^HOP_BITS */
 
@@ -33,7 +33,7 @@ void paths_on_answer(struct paths *p, uint32_t port, uint32_t hop, const uint8_t
     p->routers[port][hop] = name != 0 ? name : 1;
 }
 
-/* Whether some ports' answers differ there: where all have the same router, it tells nothing. */
+/* True if some ports' answers differ there: a hop with one common router shows nothing. */
 static bool tells(const struct paths *p, uint32_t hop)
 {
     uint64_t first = 0;
@@ -48,7 +48,7 @@ static bool tells(const struct paths *p, uint32_t hop)
     return false;
 }
 
-/* Bit k: hop k tells. */
+/* Bit k: hop k distinguishes ports. */
 static uint32_t telling_hops(const struct paths *p)
 {
     uint32_t hops = 0;
@@ -66,7 +66,7 @@ bool paths_known(const struct paths *p)
 
 _Static_assert(HOP_BITS *PATH_HOPS_MAX < 64, "a cost has room for each hop");
 
-/* What sharing a path costs there: the nearer hop outweighs all that are farther on. */
+/* The cost of a shared path at that hop: a nearer hop outweighs all further ones. */
 static uint64_t weigh(uint32_t hop, uint64_t cost)
 {
     return cost << (HOP_BITS * (PATH_HOPS_MAX - 1 - hop));
@@ -77,7 +77,7 @@ static uint32_t compare(uint64_t x, uint64_t y)
     return x == 0 || y == 0 ? UNKNOWN : x == y ? SHARED : 0;
 }
 
-/* What port i costs beside a lane with port j; j == p->count: nobody knows that one's routers. telling: the hops that count. */
+/* The cost of port i beside a lane with port j; j == p->count: that lane's routers are unknown. telling: the hops that count. */
 static uint64_t beside(const struct paths *p, uint32_t telling, uint32_t i, uint32_t j)
 {
     uint64_t cost = i == j ? weigh(PATH_HOPS_MAX - 1, 1) : 0;

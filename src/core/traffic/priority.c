@@ -3,9 +3,9 @@
 
 #define TARGET_MIN_NS (20 * NS_PER_US)
 #define TARGET_CHUNKS 5
-#define STANDING      2 /* samples in a row that waited though one chunk alone was on its way */
+#define STANDING      2 /* consecutive samples that waited although only one chunk was in flight */
 #define SPARE_CHUNKS                                                                               \
-    1.5 /* more than what was there: by less, a window of one would stay one on any path */
+    1.5 /* more than the present amount: with less, a window of one would stay one on any path */
 #define FLOOR_SHARE 0.05
 #define PROBE_NS    (200 * NS_PER_MS)
 

@@ -3,15 +3,16 @@
 
 #define HELD_NS        (50 * NS_PER_MS)
 #define HELD_CHUNKS    16
-#define STARVED_QUEUES 48 /* that the best lane's chunks waited through meanwhile */
+#define STARVED_QUEUES 48 /* in so many queues of the best lane */
 #define BOTH_NS        (2 * NS_PER_S)
 #define FREEZE_NS      (50 * NS_PER_MS)
 #define FREEZE_MAX     (2 * NS_PER_S)
 #define COIN_NS        (50 * NS_PER_MS)
 #define ALIKE_NS       (500 * NS_PER_MS)
-#define ALIKE_STEP     (20 * NS_PER_MS) /* the most that one look counts: between two may be a pause */
-#define ALIKE_TRIES                                                                                \
-    4 /* in a row, though none helped: if half of the paths are better, one of them does in 15 of 16 */
+/* the longest time that one look adds: there may be a pause between two */
+#define ALIKE_STEP (20 * NS_PER_MS)
+/* consecutive tries without success: if half of the paths are better, one of them succeeds in 15 of 16 */
+#define ALIKE_TRIES 4
 
 static const struct {
     int64_t least_ns, most_ns;
@@ -39,7 +40,7 @@ void repath_on_acked(struct repath *r, uint32_t lane, uint32_t chunks)
     }
 }
 
-/* Ill since when: now, or since it began; not at all. True: it began now. */
+/* Updates the time since which it is ill. True: it began now. */
 static bool keep_since(struct mono *since, struct mono now, bool ill)
 {
     const bool begins = ill && since->ns == INT64_MAX;
@@ -58,7 +59,7 @@ static void remember(struct repath *r, struct mono now, uint32_t contended, uint
     }
 }
 
-/* Of those lanes one that has been ill for long enough; the worst, if it has. */
+/* One of those lanes that has been ill for long enough; the worst one, if it has been. */
 static int pick_held(const struct mono *since, struct mono now, uint32_t lanes, int64_t held,
                      int worst)
 {
@@ -104,7 +105,7 @@ static int pick_alike(struct repath *r, struct mono now, uint32_t lanes)
     return __builtin_ctz(after != 0 ? after : lanes);
 }
 
-/* Lanes that told enough since they became contended. */
+/* The lanes with enough reports since they became contended. */
 static uint32_t heard(const struct repath *r)
 {
     uint32_t lanes = 0;

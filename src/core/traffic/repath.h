@@ -1,23 +1,22 @@
-/* repath.h: when a lane leaves a contended path, so that two jobs do not chase each other.
+/* repath.h: decides when a lane leaves a contended path, so that two jobs do not chase each other.
  *
- * Contention on lane i for max(50 ms, 16 chunks), and a better path to go to, and not frozen, and a
- * coin (1/2, seeded): repath i. One lane per peer at a time: the old one drains while its successor
- * is on trial. Then frozen for U[1, 2] * 50 ms, doubled up to 2 s each time its excess didn't
- * halve, back to 50 ms when it did. With contention and congestion together (BOTH), only after 2 s.
+ * Lane i is repathed after contention for max(50 ms, 16 chunks), if a better path exists, if it isn't frozen, and if a coin (1/2,
+ * seeded) says yes. One lane for each peer at a time: the old one drains while its successor is on trial. Then lanes are frozen
+ * for U[1, 2] * 50 ms, doubled up to 2 s each time the excess was not halved, and back to 50 ms when it was. With contention and
+ * congestion together (BOTH), only after 2 s.
  *
- * A starved lane (detector.h) goes after max(50 ms, 48 c) whatever else is congested, and isn't held
- * back by what moves of the other kind did. c is the least queue: where paths are slow, 50 ms are one
- * round trip, and lanes that left after that chased each other.
+ * A starved lane (detector.h) leaves after max(50 ms, 48 c), whatever else is congested, and repaths of the other kind don't
+ * freeze it. c is the least queue: on slow paths 50 ms are one round trip, and lanes that left after that chased each other.
  *
- * Lanes that wait alike (detector.h), or whose least queue has risen, may all have the same path: none is better than another
- * then. After 500 ms one of them is asked to try another path beside its own. The caller keeps the new one if it is much better
- * (detector_better, scheduler_better, gain.h) and tells 0 then, else -1. Four tries follow each other at once: if half of the
- * paths are better, one of the four finds such a path in 15 of 16. Each further try is twice as long away. A risen queue is usual
- * after some ten seconds; a minute after the last try the next fault is another one.
+ * Lanes that wait alike (detector.h), or whose least queue has risen, may all have the same path: then none is better than
+ * another. After 500 ms one of them must try another path beside its own. The caller keeps the new one if it is much better
+ * (detector_better, scheduler_better, gain.h), and then reports 0, otherwise -1. Four tries follow at once: if half of the paths
+ * are better, one of the four finds such a path in 15 of 16. Each further try waits twice as long. A risen queue becomes usual
+ * after some ten seconds; a minute after the last try, a fault counts as another one.
  *
- * Waiting alike is counted as time, less half the time without it: a queue that stands is at times below the threshold.
+ * Waiting alike is counted as time, minus half the time without it: a standing queue is sometimes below the threshold.
  *
- * One per set; plain struct, no allocation. */
+ * One for each set; plain struct, no allocation. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,28 +31,30 @@ enum repath_why { REPATH_CONTENDED, REPATH_STARVED, REPATH_ALIKE, REPATH_WHY_COU
 
 struct repath {
     struct prng prng;
-    struct mono since[LANE_MAX];         /* contended since; MONO_NEVER not */
+    struct mono since[LANE_MAX];         /* contended since; MONO_NEVER: not contended */
     uint32_t chunks[LANE_MAX];           /* acknowledged since then */
-    struct mono starved_since[LANE_MAX]; /* as since */
-    struct mono alike_since;             /* the least queue has risen; MONO_NEVER not */
-    int64_t alike_ns;                    /* that all waited alike; less the time that they didn't */
+    struct mono starved_since[LANE_MAX]; /* the same for starved lanes */
+    /* the least queue has risen since; MONO_NEVER: it hasn't */
+    struct mono alike_since;
+    /* the time in which all waited alike, minus half of the other time */
+    int64_t alike_ns;
     struct mono alike_at;
-    struct mono frozen[REPATH_WHY_COUNT]; /* until */
-    struct span freeze[REPATH_WHY_COUNT]; /* the next one's base */
-    int busy;                             /* lane on its way, -1 none */
-    enum repath_why why;                  /* of that one */
-    uint32_t tries; /* of other paths while all lanes wait alike, in a row: none was better */
-    int64_t excess_before_ns; /* of the lane last moved */
+    struct mono frozen[REPATH_WHY_COUNT]; /* until that time */
+    struct span freeze[REPATH_WHY_COUNT]; /* the base of the next one */
+    int busy;                             /* the lane that is being moved; -1: none */
+    enum repath_why why;                  /* the reason for that one */
+    /* consecutive tries of other paths while all lanes waited alike, without success */
+    uint32_t tries;
+    int64_t excess_before_ns; /* of the last moved lane */
     struct mono coin_at;      /* tossed at most once per 50 ms */
     uint64_t count;
 };
 
 void repath_init(struct repath *r, uint64_t seed, struct mono now);
 void repath_on_acked(struct repath *r, uint32_t lane, uint32_t chunks);
-/* finding: detector_judge's; better: bit k: for lane k there is a signature believed better, or an
- * entropy not yet tried. Returns the lane to move now, or -1. */
+/* finding: from detector_judge(); better: bit k: for lane k a path is known that is probably better, or an entropy that wasn't
+ * tried yet. Returns the lane to move now, or -1. */
 int repath_decide(struct repath *r, struct mono now, const struct detector_finding *finding,
                   uint32_t better);
-/* The lane that was moved carries again (or failed to): excess_ns: its e on the new path, < 0 if it
- * failed. */
+/* The moved lane carries again (or failed): excess_ns: its e on the new path, < 0 if it failed. */
 void repath_on_moved(struct repath *r, struct mono now, int64_t excess_ns);

@@ -7,29 +7,30 @@
 #define BUCKET_NS    (5 * NS_PER_S)
 #define COLD_NS      (200 * NS_PER_MS)
 #define FRESH_NS     (10 * NS_PER_MS)
-#define OLD_NS       NS_PER_S /* what a spare lane's last chunks told */
-#define RATE_MEMORY  7        /* chunks: what was known counts for so many */
+#define OLD_NS       NS_PER_S /* the results of a spare lane's last chunks are too old */
+#define RATE_MEMORY  7        /* in chunks: earlier knowledge counts for so many */
 #define LATE_GAIN    0.25
 #define BACK_GAIN    0.25
 #define SPARE_CHUNKS 4 /* beyond rate * floor */
 #define SPARE_NS                                                                                   \
-    (8 * NS_PER_MS) /* and no longer than that at its rate (chunks are of 1 ms), but for one */
+    (8 * NS_PER_MS) /* and at most so long at its rate (chunks take 1 ms), except for one */
 #define FLOOR_NS    (100 * NS_PER_US) /* until something was measured */
-#define HOLD        2                 /* times what a longer route takes: reports come late */
+#define HOLD        2                 /* times the excess of a longer route: reports come late */
 #define HEDGE       3                 /* E */
-#define SLOW        2                 /* E of the best */
-#define DOUBLE_EACH 50                /* of so many chunks one may go twice, */
-#define DOUBLE_MOST 256               /* so many in a row */
-#define AWAY        4 /* times as slow as another NIC are the set's own before it carries, */
-#define HOME        2 /* and no more than so often when it ceases to */
+#define SLOW        2                 /* times E of the best lane */
+#define DOUBLE_EACH 50                /* one in so many chunks may be sent twice */
+#define DOUBLE_MOST 256               /* and so many consecutive ones */
+/* the set's own lanes must be so many times slower than another NIC before that one carries */
+#define AWAY        4
+#define HOME        2 /* and it stops at so many */
 #define AWAY_NS     (50 * NS_PER_MS)
-#define AWAY_CHUNKS 4 /* and for the time that the other NIC takes for so many */
-#define BETTER      2 /* times as fast is a path that a lane is moved to where nobody knew of one */
+#define AWAY_CHUNKS 4 /* and for the time in which the other NIC carries so many */
+#define BETTER      2 /* a path must be so many times faster, if no better one was known */
 #define WEIGHT_MIN  0.01
 #define ONE_WAY_BYTES                                                                              \
-    1048576 /* one way: unacknowledged on a lane without a doubt; others are looked at more seldom */
-#define CHUNK_LEAST 32768 /* where a lane takes no longer than 1 ms for it, or writes */
-#define CHUNK_FAST  65536 /* where it takes no longer than 100 us: fewer calls of the kernel's */
+    1048576 /* one way: unacknowledged on a lane without a doubt; others are checked less often */
+#define CHUNK_LEAST 32768 /* if a lane takes at most 1 ms for it, or writes */
+#define CHUNK_FAST  65536 /* if it takes at most 100 us: fewer system calls */
 
 void scheduler_init(struct scheduler *s, struct mono now)
 {
@@ -145,8 +146,8 @@ void scheduler_on_bound(struct scheduler *s, struct mono now, uint32_t lane)
     s->owed += s->owed < DOUBLE_MOST * DOUBLE_EACH;
 }
 
-/* Bytes over time while the lane was never empty: what the path delivers, if there was enough to deliver. Over no less than the
- * whole life of a chunk: reports come in bunches, and what two of them tell at once took longer than the time between them. */
+/* Bytes over time while the lane was never empty: the rate of the path, if there was enough data. The time is at least the whole
+ * life of a chunk: reports come in bunches, and two that arrive together cover more than the time between them. */
 static void rate_sample(struct scheduler_lane *x, struct mono now,
                         const struct scheduler_acked *acked)
 {
@@ -168,8 +169,8 @@ static void rate_sample(struct scheduler_lane *x, struct mono now,
     x->run_bytes = x->run_chunks = 0;
 }
 
-/* How long the newest took beyond the floor, and behind how much. Sums, no mean of quotients: chunks that met a queue of our
- * own say most of how fast it is worked off. */
+/* The excess of the newest chunk's time over the floor, and the load before it. Sums are kept, not a mean of quotients: chunks
+ * behind an own queue show best how fast it drains. */
 static void late_sample(struct scheduler_lane *x, int64_t life_ns, uint64_t load)
 {
     const int64_t late = life_ns - floor_of(x);
@@ -178,7 +179,7 @@ static void late_sample(struct scheduler_lane *x, int64_t life_ns, uint64_t load
     x->late_bytes += (double)load - LATE_GAIN * x->late_bytes;
 }
 
-/* The way back is measured by two clocks. So it counts for no more than the chunk's whole delay, which one clock measures. */
+/* Two clocks measure the way back. So it counts for at most the chunk's whole delay, which one clock measures. */
 static int64_t back_sample(struct scheduler_lane *x, int64_t life_ns, int64_t back_ns)
 {
     const int64_t late = life_ns - floor_of(x);
@@ -216,7 +217,7 @@ void scheduler_on_idle(struct scheduler *s)
     }
 }
 
-/* Of round trips over the set's own NICs. What a lane told counts for ten seconds at most. LEAST_NONE: not known. */
+/* The floor of round trips over the set's own NICs. A lane's result counts for ten seconds at most. LEAST_NONE: not known. */
 static double least_floor(const struct scheduler *s, struct mono now, uint32_t apart)
 {
     int64_t least = LEAST_NONE;
@@ -239,8 +240,8 @@ static double share_of(const struct scheduler *s, const struct scheduler_choice 
     return carry > 0 && carry < s->wanted ? (double)s->wanted / carry : 1;
 }
 
-/* The round trip of its path without a queue. A lane that was made over a full path never saw it empty. But a fast lane that the
- * least one and `spare` bytes would hold back has a longer route. */
+/* The round trip of the lane's path without a queue. A lane that was made over a full path never saw it empty. But a fast lane
+ * that would be held back by the least floor and `spare` bytes has a longer route. */
 static double empty_path(const struct scheduler *s, const struct scheduler_lane *x, double spare)
 {
     const double own = (double)floor_of(x), least = fmin(own, s->floor_ns);
@@ -279,7 +280,7 @@ static double all_rates(const struct scheduler *s)
     return sum;
 }
 
-/* E with the weight; a lane without a rate is as good as its floor until it has one chunk to tell. */
+/* E with the weight. A lane without a rate counts with its floor until it has one chunk to report. */
 static double expected(const struct scheduler_lane *x, uint32_t size, double weight, double rates)
 {
     const double w = weight > WEIGHT_MIN ? weight : WEIGHT_MIN;
@@ -291,7 +292,7 @@ static double expected(const struct scheduler_lane *x, uint32_t size, double wei
     return (double)(unacked(x) + size) * (slow > least ? slow : least) / w + (double)floor_of(x);
 }
 
-/* A lane that has owed an answer for some time takes at least as long. Older measurements of it no longer hold. */
+/* A lane that has owed an answer for some time takes at least as long. Its older results don't hold any more. */
 static double silent(const struct scheduler_lane *x, struct mono now)
 {
     return chunks(x) > 0 ? (double)mono_sub(now, x->silent_at).ns : 0;
@@ -329,7 +330,7 @@ static int pick_first(const struct scheduler *s, uint32_t size, const struct sch
     return -1;
 }
 
-/* The time that one chunk takes on an empty lane. */
+/* The time of one chunk on an empty lane. */
 static double alone(const struct scheduler_lane *x, uint32_t size)
 {
     const double slow = x->late_bytes > 0 ? x->late_ns / x->late_bytes : 0;
@@ -337,7 +338,7 @@ static double alone(const struct scheduler_lane *x, uint32_t size)
     return (double)size * slow + (double)floor_of(x);
 }
 
-/* Old measurements of idle lanes no longer hold. Such a lane counts as its floor, until one chunk has measured it again. */
+/* Old results of idle lanes don't hold any more. Such a lane counts with its floor, until one chunk has measured it again. */
 static void forget(struct scheduler *s, struct mono now, uint32_t lanes)
 {
     for (; lanes != 0; lanes &= lanes - 1) {
@@ -348,7 +349,7 @@ static void forget(struct scheduler *s, struct mono now, uint32_t lanes)
     }
 }
 
-/* Is the set's own pair of NICs so slow that another one shall carry, or no longer? */
+/* Decides whether the set's own pair of NICs is so slow that another one must carry, or not any longer. */
 static void look_away(struct scheduler *s, struct mono now, uint32_t size,
                       const struct scheduler_choice *c)
 {
@@ -365,7 +366,7 @@ static void look_away(struct scheduler *s, struct mono now, uint32_t size,
         own = !spare && e < own ? e : own;
         other = spare && e < other ? e : other;
     }
-    /* Back only by what is known of the others: it may be forgotten. */
+    /* it goes back only if the other lanes' results are known: they may be forgotten */
     const bool change =
         s->away ? other < INFINITY && own < HOME * other : own < INFINITY && own > AWAY * other;
     if (!change) {
@@ -408,11 +409,11 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
             continue;
         }
         if (one && full(s, x, chunk, true)) {
-            continue; /* a suspect with its one chunk is nobody's first choice */
+            continue; /* a suspect with its one chunk is never the first choice */
         }
         if (spare && (x->cold || x->late_bytes <= 0) &&
             (full(s, x, chunk, false) || !(choice->room >> i & 1))) {
-            continue; /* nobody waits for what nobody knows */
+            continue; /* urgent chunks don't wait for a lane without results */
         }
         double e = expected(x, chunk, choice->weights[i], rates) * (spare && !s->away ? AWAY : 1);
         e = choice->spare != 0 ? fmax(e, silent(x, now)) : e;
@@ -427,14 +428,14 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
         }
     }
     if (stale >= 0 && (asked <= SLOW * least ||
-                       s->owed >= DOUBLE_EACH)) { /* so that a lane that got better is noticed */
+                       s->owed >= DOUBLE_EACH)) { /* so that an improved lane is noticed */
         s->slow = asked > SLOW * least;
         s->owed -= s->slow ? DOUBLE_EACH : 0;
         return stale;
     }
     if (best < 0 || !(choice->room >> best & 1) ||
         full(s, &s->lanes[best], chunk, choice->one >> best & 1)) {
-        return -1; /* to wait for the best is better than the next best */
+        return -1; /* waiting for the best lane is better than the next best one */
     }
     return best;
 }
@@ -469,8 +470,8 @@ uint32_t scheduler_chunk_size(const struct scheduler *s, uint64_t pending)
                                                          : (uint32_t)wanted;
 }
 
-/* One chunk alone is there to tell how a lane is that chunks of messages avoid, and so is what is left on NICs that others
- * stand in for: who waits for it needn't wait for longer than any other lane takes. */
+/* Chunks that test a lane which messages avoid are hedged early. So are the rest on NICs that others replace: nobody should wait
+ * for them longer than for any other lane. */
 struct mono scheduler_hedge_before(const struct scheduler *s, struct mono now, uint32_t lane)
 {
     const struct scheduler_lane *x = &s->lanes[lane < LANE_MAX ? lane : 0];
