@@ -1,4 +1,4 @@
-/* allowance.h: so many at once, and so many a second in the long run. {0} is a full one. */
+/* allowance.h: a limit: so many at once, and so many a second on average. {0} is a full one. */
 #pragma once
 #include <stdbool.h>
 
@@ -9,7 +9,7 @@ struct allowance {
     struct mono at;
 };
 
-/* Returns how many there are now. The caller that takes some subtracts them from `left`. */
+/* Returns the present number. A caller that takes some subtracts them from `left`. */
 static inline double allowance_left(struct allowance *a, double rate, double burst, struct mono now)
 {
     a->left = a->at.ns == 0 ? burst : a->left + (double)mono_sub(now, a->at).ns * 1e-9 * rate;
@@ -18,7 +18,7 @@ static inline double allowance_left(struct allowance *a, double rate, double bur
     return a->left;
 }
 
-/* Takes one; false: there is none. */
+/* Takes one; false: none is left. */
 static inline bool allowance_take(struct allowance *a, double rate, double burst, struct mono now)
 {
     if (allowance_left(a, rate, burst, now) < 1) {

@@ -1,4 +1,4 @@
-/* arena.c: blocks cut off the end, and a list of those given back. */
+/* arena.c: blocks are cut off the end; freed blocks are kept in a list. */
 #include "base/arena.h"
 
 #include <errno.h>
@@ -8,8 +8,8 @@
 
 #define ARENA_MAGIC 0x314e455241464fULL
 
-struct block {     /* before what is handed out */
-    uint64_t size; /* of what is handed out, a multiple of 16 */
+struct block {     /* the head before each returned memory */
+    uint64_t size; /* of the returned memory, a multiple of 16 */
     uint64_t next; /* in the list of free ones; 0: the last */
 };
 
@@ -17,7 +17,7 @@ struct arena {
     uint64_t magic, used, free_first, reserved;
 };
 
-static struct arena *in_use; /* the process's one arena */
+static struct arena *in_use; /* the only arena of the process */
 
 static int map(void)
 {
@@ -87,7 +87,7 @@ static struct block *block_at(uint64_t offset)
     return (struct block *)(void *)((uint8_t *)in_use + offset);
 }
 
-/* A free block that fits without wasting more than half; few are ever freed. */
+/* A free block that fits without wasting more than half; blocks are rarely freed. */
 static struct block *take_free(uint64_t size)
 {
     for (uint64_t *link = &in_use->free_first; *link != 0; link = &block_at(*link)->next) {
@@ -116,7 +116,7 @@ void *arena_calloc(size_t count, size_t size)
         if (ARENA_SIZE_MAX - in_use->used < bytes + sizeof(*b)) {
             return NULL;
         }
-        b = block_at(in_use->used); /* fresh pages are zero already */
+        b = block_at(in_use->used); /* new pages are zero already */
         b->size = bytes;
         in_use->used += bytes + sizeof(*b);
     }

@@ -1,4 +1,4 @@
-/* bug.c: the end of a process that found its own bug. */
+/* bug.c: ends a process that found its own bug. */
 #include "base/bug.h"
 
 #include <stdio.h>

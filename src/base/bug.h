@@ -1,5 +1,5 @@
-/* bug.h: ASSERT for what can only be our own bug. Stays on in release: a daemon dies, systemd restarts it.
- * Input from outside is never asserted, it is validated where it is decoded. */
+/* bug.h: ASSERT for conditions that only a bug of our own can break. It stays on in release: a daemon dies, and systemd restarts
+ * it. Input from outside is never asserted; it is validated where it is decoded. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,11 +9,11 @@
 #define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define MUST_CHECK         __attribute__((warn_unused_result))
 
-/* Where a job's own process runs our code, a bug of ours must not end it: HOLDS is the condition's
- * truth, and notes the first that doesn't hold. Who asked then stops deciding: traffic control turns
- * itself off; ledger and failover refuse all further work (a wrong byte is worse than a dead job). */
+/* In a job's own process a bug of ours must not end it. HOLDS gives the condition's truth, and notes the first condition that
+ * doesn't hold. The module then stops deciding: traffic control turns itself off; ledger and failover refuse all further work (a
+ * wrong byte is worse than a dead job). */
 struct bug_note {
-    const char *condition; /* NULL: nothing found */
+    const char *condition; /* NULL: no bug was found */
     const char *file;
     int line;
 };
@@ -28,5 +28,5 @@ static inline bool bug_noted(struct bug_note *note, const char *condition, const
     return false;
 }
 
-/* Prints the broken condition and its place to stderr and aborts. */
+/* Prints the broken condition and its place to stderr, and aborts. */
 _Noreturn void bug_found(const char *condition, const char *file, int line, const char *function);

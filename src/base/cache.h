@@ -1,4 +1,4 @@
-/* cache.h: tells the processor what will be read soon, so that it is there by then. Changes nothing else. */
+/* cache.h: prefetches memory that will be read soon. It changes nothing else. */
 #pragma once
 #include <stddef.h>
 

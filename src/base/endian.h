@@ -1,5 +1,5 @@
-/* endian.h: integers in byte buffers, little endian, at any alignment. The caller owns the bounds:
- * fixed layouts check their size once, before the first field. */
+/* endian.h: integers in byte buffers, little endian, at any alignment. The caller checks the bounds: fixed layouts check their
+ * size once, before the first field. */
 #pragma once
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/* id.h: names of things as numbers, a struct each, so that two kinds are never swapped. */
+/* id.h: numbers of things as structs, so that two kinds are never confused. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,14 +9,14 @@
 #include "base/strbuf.h"
 
 #define HELP_COLUMNS  96
-#define HELP_LEFT_MAX 28 /* the column where explanations begin, at most */
+#define HELP_LEFT_MAX 28 /* the largest column at which explanations begin */
 
 bool option_has_value(const struct option_entry *entry)
 {
     return entry->kind >= OPTION_TEXT && !entry->optional;
 }
 
-/* ---- what a value may be ---- */
+/* ---- values ---- */
 
 static void add_range(struct strbuf *s, const char *what, const struct option_entry *e)
 {
@@ -60,7 +60,7 @@ static bool in_range(const struct option_entry *e, double value)
     return e->least >= e->most ? value == value : value >= e->least && value <= e->most;
 }
 
-/* "1.5M": 1,572,864, where units are taken. */
+/* "1.5M": 1,572,864, if units are allowed. */
 static bool read_number(const struct option_entry *e, const char *text, double *ret)
 {
     static const char units[] = "KMG";
@@ -136,13 +136,13 @@ static bool take(const struct option_entry *e, const char *text)
     case OPTION_VERSION:
         break;
     }
-    ASSERT(false); /* none of these gets here */
+    ASSERT(false); /* these kinds never get here */
     return false;
 }
 
 /* ---- the help ---- */
 
-/* Characters of UTF-8. */
+/* The width in characters of UTF-8. */
 static int width(const char *text)
 {
     int count = 0;
@@ -185,7 +185,7 @@ static int begin_of_right(const struct option_set *set)
     return most;
 }
 
-/* Words, broken at blanks; the text begins at column `at`, its further lines at `indent`. */
+/* Adds words, broken at blanks; the text begins at column `at`, its further lines at `indent`. */
 static void add_wrapped(struct strbuf *s, const char *text, int indent)
 {
     int at = indent;
@@ -253,7 +253,7 @@ static bool end_with(struct reading *r, enum option_verdict verdict)
     return false;
 }
 
-/* "--name", or "-n" where there is no name. */
+/* "--name", or "-n" if there is no name. */
 static void add_option(struct strbuf *s, const struct option_entry *e)
 {
     if (e->name != NULL) {
@@ -283,7 +283,7 @@ static bool apply(struct reading *r, const struct option_entry *e, const char *v
     return end_with(r, OPTIONS_WRONG);
 }
 
-/* With the argument that follows, where a value is needed. */
+/* Applies an option, with the next argument if a value is needed. */
 static bool apply_next(struct reading *r, const struct option_entry *e, const char *value)
 {
     if (value == NULL && option_has_value(e)) {
@@ -357,7 +357,7 @@ static bool read_letters(struct reading *r, const char *letters)
     return true;
 }
 
-/* Moves the `count` arguments at `from` to before the words that begin at `to`. */
+/* Moves the `count` arguments at `from` before the words that begin at `to`. */
 static void move_before(char **argv, int to, int from, int count)
 {
     for (int i = 0; i < count; i++) {

@@ -37,7 +37,7 @@ static uint32_t code_point(const char *text, size_t n)
     return code;
 }
 
-/* Controls, and what can't be seen but changes what is: Unicode 15, general categories Cc, Zl, Zp and Cf. */
+/* Control characters, and invisible characters that change the display: Unicode 15, general categories Cc, Zl, Zp and Cf. */
 static bool hidden(uint32_t code)
 {
     static const uint32_t ranges[][2] = {

@@ -1,4 +1,4 @@
-/* prng.c: xoshiro256++ and the distributions that the simulator and the jitters need. */
+/* prng.c: xoshiro256++ and the distributions for the simulator and the jitters. */
 #include "base/prng.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ uint64_t prng_u64(struct prng *p)
 
 uint64_t prng_below(struct prng *p, uint64_t bound)
 {
-    const uint64_t threshold = -bound % bound; /* 2^64 mod bound: below it a draw would be biased */
+    const uint64_t threshold = -bound % bound; /* 2^64 mod bound: a draw below it would be biased */
     uint64_t draw;
 
     do {
@@ -65,7 +65,7 @@ double prng_normal(struct prng *p)
 {
     double u, v, s;
 
-    do { /* Marsaglia's polar method; the second value is dropped, so that the state is the whole state */
+    do { /* Marsaglia's polar method; the second value is dropped, so that there is no hidden state */
         u = 2 * prng_uniform(p) - 1;
         v = 2 * prng_uniform(p) - 1;
         s = u * u + v * v;

@@ -24,5 +24,5 @@ double prng_exponential(struct prng *p);
 uint64_t hash_u64(uint64_t a, uint64_t b);
 /* Of a name: for tables in memory. */
 uint64_t hash_text(const char *text);
-/* Of bytes, on top of h (FNV-1a's step): finds damage, keeps nobody out. */
+/* Of bytes, continued from h (FNV-1a's step): it finds damage, but gives no protection against forgery. */
 uint64_t hash_bytes(uint64_t h, const void *bytes, size_t size);

@@ -1,5 +1,5 @@
-/* strbuf.h: appends to a text in memory of fixed size. Nothing is ever written beyond it; the text always ends with
- * '\0'; length goes on counting as snprintf does, so length >= size tells that the text was cut. */
+/* strbuf.h: appends to a text in memory of fixed size. It never writes beyond that; the text always ends with '\0'. length goes
+ * on counting like snprintf, so length >= size means that the text was cut. */
 #pragma once
 #include <stddef.h>
 
@@ -8,6 +8,6 @@ struct strbuf {
     size_t size, length;
 };
 
-/* Begins an empty text of size bytes. Size 0 only counts; text may then be NULL. */
+/* Begins an empty text of `size` bytes. Size 0 only counts; then text may be NULL. */
 struct strbuf strbuf_init(char *text, size_t size);
 __attribute__((format(printf, 2, 3))) void strbuf_add(struct strbuf *s, const char *format, ...);

@@ -1,11 +1,10 @@
 /* time.h: the kinds of time, each a struct of its own, so that the compiler refuses to mix them.
  *
- * All are int64 nanoseconds: 292 years either way. Subtract in int64; go to double only for a difference
- * known to be small (|value| < 2^53 ns = 104 days keeps nanoseconds exact). Sums are checked in debug and
- * wrap in release nowhere: every input from outside is range-checked where it is decoded (wire/).
+ * All are int64 nanoseconds: 292 years in either direction. Subtract in int64; convert to double only a difference that is known
+ * to be small (|value| < 2^53 ns = 104 days keeps nanoseconds exact). Sums are checked in debug, and never wrap in release: every
+ * input from outside is range-checked where it is decoded (wire/).
  *
- *   mono        the host's raw clock (CLOCK_MONOTONIC_RAW; in the lab its emulated oscillator); what the
- *               core is told as `now`
+ *   mono        the host's raw clock (CLOCK_MONOTONIC_RAW; in the lab its emulated oscillator); `now` in the core
  *   nic_time    the clock that stamps a NIC's packets, free running: its PHC (hardware stamps), or the
  *               host's raw clock (software stamps: then numerically equal to mono)
  *   fleet_time  the one timeline, since the Unix epoch

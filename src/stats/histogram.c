@@ -24,7 +24,7 @@ static uint32_t bucket_of(struct histogram_shape shape, int64_t value)
     return linear + (octave << shape.sub_bits) + sub;
 }
 
-/* Also of the bucket behind the last: where that one ends. */
+/* Also valid for the bucket after the last one: the end of that one. */
 static int64_t bucket_low(struct histogram_shape shape, uint32_t bucket)
 {
     const uint32_t linear = 2u << shape.sub_bits, part = 1u << shape.sub_bits;
@@ -44,7 +44,7 @@ static uint32_t counter(const struct histogram *h, uint32_t bucket)
                                       : ((const uint32_t *)counters)[bucket];
 }
 
-/* A counter that would overflow stays at its most. Returns what it holds. */
+/* A counter that would overflow stays at its maximum. Returns its content. */
 static uint32_t counter_set(struct histogram *h, uint32_t bucket, uint64_t count)
 {
     void *counters = h + 1;
@@ -101,7 +101,7 @@ void histogram_halve(struct histogram *h)
     for (uint32_t i = 0; i < bucket_count(h->shape); i++) {
         const uint32_t left = counter_set(h, i, counter(h, i) / 2);
         if (left > 0) {
-            /* the outermost buckets hold whatever lies beyond */
+            /* the outermost buckets hold all values beyond */
             low = low == INT64_MAX ? (i == 0 ? h->min : bucket_low(h->shape, i)) : low;
             high = i + 1 == bucket_count(h->shape) ? h->max : bucket_low(h->shape, i + 1) - 1;
             h->count += left;
@@ -130,7 +130,7 @@ static int64_t quantile(const struct histogram *a, const struct histogram *b, do
     for (uint32_t i = 0; i < bucket_count(a->shape); i++) {
         const uint64_t here = (uint64_t)counter(a, i) + (b ? counter(b, i) : 0);
         if (below + here > rank) {
-            /* as if those of a bucket lay evenly in it */
+            /* as if the values of a bucket were spread evenly */
             const int64_t from = bucket_low(a->shape, i), to = bucket_low(a->shape, i + 1);
             const double share = ((double)(rank - below) + 0.5) / (double)here;
             const int64_t value = from + (int64_t)((double)(to - from) * share);

@@ -1,14 +1,13 @@
-/* histogram.h: counts of whole numbers in log-linear buckets: quantiles of a stream in fixed memory,
- * and two histograms of one shape merge into what one would have been that had seen both.
+/* histogram.h: counts whole numbers in log-linear buckets: quantiles of a stream in fixed memory. Two histograms of one shape can
+ * be merged; the result is the same as if one had seen all numbers.
  *
- * Below 2^(sub_bits + 1) each number has a bucket of its own; above, each octave is cut into
- * 2^sub_bits buckets of one width. So a quantile is exact below, and within 2^-sub_bits of the
- * sample's own above, on either side (5 bits: 3.1 %, 8 bits: 0.4 %); minimum and maximum are exact.
- * What lies beyond the last octave counts in the last bucket, what is negative in the first; their
- * quantiles are only known to lie between there and the maximum (minimum).
+ * Below 2^(sub_bits + 1) each number has a bucket of its own; above, each octave is cut into 2^sub_bits buckets of equal width.
+ * So a quantile is exact below, and above within 2^-sub_bits of the sample's own, on either side (5 bits: 3.1 %, 8 bits: 0.4 %).
+ * Minimum and maximum are exact. Numbers beyond the last octave count in the last bucket, negative ones in the first; their
+ * quantiles are only known to be between there and the maximum (minimum).
  *
- * The head doesn't hold the counters: they follow it at once in its owner's struct, so that the
- * owner chooses how many and how wide:
+ * The head doesn't contain the counters. They follow directly in its owner's struct, so that the owner chooses their number and
+ * width:
  *
  *     struct delays {
  *         struct histogram head;
@@ -16,8 +15,8 @@
  *     };
  *     histogram_init(&d.head, (struct histogram_shape){5, 27, sizeof(d.counters[0])});
  *
- * and copies it by assignment. A counter that is full stays so: a number that finds it full counts
- * only for minimum and maximum. Adding costs a few ns, the rest a pass over the counters. */
+ * and copies it by assignment. A full counter stays full: further numbers in it count only for minimum and maximum. Adding costs
+ * a few ns, all other functions a pass over the counters. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -35,18 +34,18 @@ struct histogram_shape {
 struct histogram {
     struct histogram_shape shape;
     uint64_t count;
-    int64_t min, max; /* INT64_MAX, INT64_MIN when nothing was added */
+    int64_t min, max; /* INT64_MAX, INT64_MIN if nothing was added */
 };
 _Static_assert(sizeof(struct histogram) % sizeof(uint64_t) == 0, "the counters follow at once");
 
 /* Empties it. */
 void histogram_init(struct histogram *h, struct histogram_shape shape);
 void histogram_add(struct histogram *h, int64_t value);
-/* `to` becomes what it would be had it also seen what `from` has seen. Of one shape. */
+/* Adds the content of `from` to `to`. Both have one shape. */
 void histogram_merge(struct histogram *to, const struct histogram *from);
-/* Forgets half: each counter, rounded down; minimum and maximum are then those of the buckets left. */
+/* Forgets half: each counter is halved, rounded down; minimum and maximum are then those of the remaining buckets. */
 void histogram_halve(struct histogram *h);
 /* The smallest number that a share q (0 … 1) of all don't exceed; q 0: the minimum. INT64_MIN: empty. */
 int64_t histogram_quantile(const struct histogram *h, double q);
-/* The same of the union of two of one shape. */
+/* The same for the union of two of one shape. */
 int64_t histogram_quantile_both(const struct histogram *a, const struct histogram *b, double q);

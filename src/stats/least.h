@@ -1,7 +1,7 @@
-/* least.h: the least of what came lately: a floor that is forgotten, for paths change.
+/* least.h: the least recent value: a floor that is forgotten, because paths change.
  *
- * Two buckets of `span`: the present one and the one before. So a value counts for one to two spans, and none for
- * longer: after two spans without a value there is no floor. Inline, 24 bytes, one comparison a value. */
+ * Two buckets of `span`: the present one and the last one. So a value counts for one to two spans: after two spans without a
+ * value there is no floor. Inline, 24 bytes, one comparison for each value. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,8 +11,8 @@
 #define LEAST_NONE INT64_MAX
 
 struct least {
-    int64_t values[2]; /* [0] of the present bucket; LEAST_NONE: none came */
-    struct mono began; /* when [0] did */
+    int64_t values[2]; /* [0] of the present bucket; LEAST_NONE: no value */
+    struct mono began; /* when [0] began */
 };
 
 static inline void least_init(struct least *l, struct mono now)
@@ -33,7 +33,7 @@ static inline void least_add(struct least *l, struct mono now, struct span span,
     l->values[0] = value < l->values[0] ? value : l->values[0];
 }
 
-/* Of the last one to two spans, though nothing came in them. */
+/* Of the last one to two spans, even if no value came in them. */
 static inline int64_t least_at(const struct least *l, struct mono now, struct span span)
 {
     const int64_t age = mono_sub(now, l->began).ns;

@@ -40,7 +40,7 @@ void sample_sort(double *values, size_t count)
     }
 }
 
-/* Puts values[at] where it belongs in the heap of `count` values, the greatest first. */
+/* Moves values[at] to its place in the heap of `count` values, the largest first. */
 static void sift_int(int64_t *values, size_t count, size_t at)
 {
     const int64_t value = values[at];
