@@ -10,8 +10,8 @@
 
 enum { SPREADS = 6, DEVIATIONS = 3, BOUNDS = 3, RUNS_LEAST = 3 };
 
-/* What one sheet has of a result's measurement. bound: of its error: of a rate a share, else as the value. like: what else must
- * be alike: of a delay the hops and the rail, of a test how many took part; < 0: not known. */
+/* One sheet's measurement for a result. bound: the bound of its error: a share for a rate, else in the unit of the value. like: a
+ * second value that must be equal: the hops and the rail of a delay, the number of hosts of a test; < 0: not known. */
 struct measure {
     const struct fact *fact;
     double value, bound;
@@ -28,7 +28,7 @@ static bool rate_of(const struct check *c, const struct sheet *s, struct measure
     const struct fact *rate = sheet_find(s, FACT_TEST_RATE, c->words),
                       *spread = sheet_find(s, FACT_TEST_SPREAD, c->words),
                       *ranks = sheet_find(s, FACT_TEST_RANKS, c->words);
-    int64_t thousandths, ten_thousandths, like = 0; /* of a test of one host alone */
+    int64_t thousandths, ten_thousandths, like = 0; /* it stays 0 for a test of one host alone */
 
     if (rate == NULL || rate->state != FACT_VALUE || !fact_number(rate->value, &thousandths) ||
         thousandths <= 0) {
@@ -102,7 +102,7 @@ static struct judging judging_of(struct audit *a, uint32_t result)
     return j;
 }
 
-/* It has a measurement of now and one of then; what a site declares comes before what was. */
+/* True if there is a measurement of now and one of then. If the site declares a value, the past doesn't count. */
 static bool both(const struct judging *j, struct measure *now, struct measure *then)
 {
     return j->result->status != AUDIT_SKIP && j->sheet->accepted != NULL &&
@@ -136,7 +136,7 @@ static int by_result(const void *a, const void *b)
     return group != 0 ? group : (x->result > y->result) - (x->result < y->result);
 }
 
-/* Of values in order, 1.4826 times the median distance from their median. Of few nobody knows. */
+/* values: sorted. Returns 1.4826 times the median distance from their median; 0 for few values. */
 static double spread_of(const struct audit_item *items, uint32_t count)
 {
     const uint32_t middle = count / 2;
@@ -153,7 +153,7 @@ static double spread_of(const struct audit_item *items, uint32_t count)
     return 1.4826 * distance;
 }
 
-/* By how much it is worse than it was, and how much of that says nothing. */
+/* ret_worse: by how much it is worse than it was. ret_limit: up to this, a change means nothing. */
 static void compare(const struct judging *j, const struct measure *now, const struct measure *then,
                     double spread, double *ret_worse, double *ret_limit)
 {
@@ -170,7 +170,7 @@ static void compare(const struct judging *j, const struct measure *now, const st
     *ret_limit = fmax(matters, fmax(wide, error));
 }
 
-/* Measured once, or beside other hosts without a retest: a first sight condemns nobody. */
+/* It was measured once, or beside other hosts without a retest. A first sight is no failure. */
 static bool is_first_sight(const struct judging *j)
 {
     const struct fact *runs = sheet_find(j->sheet, FACT_TEST_RUNS, j->check->words);
@@ -222,8 +222,8 @@ static void tell(struct judging *j, const struct measure *then, double worse, do
                                      : "measured once: run it again, three times or more";
 }
 
-/* How many hosts, and how many of these are worse than they were: most of what a host measured of its kind is, so that a
- * neighbour that is further than it was makes nobody else worse. */
+/* The number of hosts, and of those that are worse than they were. A host is worse if most of its results of this kind are: so
+ * one neighbour that is further away than before makes no other host worse. */
 struct shift {
     uint32_t hosts, moved, sheet, results, worse;
 };
@@ -235,7 +235,7 @@ static void count_host(struct shift *s, uint32_t sheet)
     *s = (struct shift){.hosts = s->hosts, .moved = s->moved, .sheet = sheet};
 }
 
-/* One cohort. */
+/* Settles one cohort. */
 static void settle(struct audit *a, struct audit_item *items, uint32_t count)
 {
     const double spread = spread_of(items, count);
@@ -301,7 +301,7 @@ void baseline_settle(struct audit *a, const struct check *c, uint32_t from)
 
 /* ---- two audits ---- */
 
-/* One check of a host: did it change by more than what says nothing, to the better or to the worse? */
+/* Did this check of a host change by more than noise, to the better or to the worse? */
 static bool differs(const struct check *c, const struct sheet *was, const struct sheet *is,
                     const char *subject, struct measured_change *ret)
 {

@@ -1,18 +1,19 @@
-/* baseline.h: what is measured now, against what the same host had when a person accepted an audit (sheet.accepted). */
+/* baseline.h: compares a measurement with the same host's measurement in an audit that a person accepted (sheet.accepted). */
 #pragma once
 #include "core/audit/judge.h"
 
-/* Of the check's results from `from` on. A host is worse than it was by more than matters (the check's limit), than hosts
- * differed from each other then (six spreads), than its own runs differ (three deviations), and than three bounds of the clocks.
- * It fails if most hosts of its kind are as they were; else it is a warning, for what they share has changed. Where too few
- * hosts are there to compare it with each other, it passes by what it was. */
+/* Settles the check's results from `from` on. A host is worse than it was if the change exceeds all of these: the check's limit,
+ * six spreads of the hosts then, three deviations of its own runs, three bounds of the clocks. It fails if most hosts of its kind
+ * are as they were. Else it is a warning: something shared has changed. If there are too few hosts to compare with each other, a
+ * host passes if it is as it was. */
 void baseline_settle(struct audit *a, const struct check *c, uint32_t from);
 
-/* What is measured otherwise in two sheets of one host: by more than matters, than its runs differ, and than its clocks err. */
+/* A measurement that differs between two sheets of one host. The difference exceeds the check's limit, the deviation of its runs
+ * and the error of its clocks. */
 struct measured_change {
     const struct check *check;
     const char *subject;
-    char was[64], is[64]; /* for people */
+    char was[64], is[64]; /* text for people */
 };
 struct measured_diff {
     const struct sheet *was, *is;

@@ -55,7 +55,7 @@ uint32_t check_number(const struct check *c)
         }
         before += tables[i].count;
     }
-    ASSERT(false); /* it is no check of the catalogue */
+    ASSERT(false); /* the check is not in the catalogue */
     return 0;
 }
 

@@ -1,7 +1,7 @@
-/* catalogue.h: the tables of which the catalogue is made, in the order of the tree; of core/audit alone.
+/* catalogue.h: the tables of the catalogue, in the order of the tree; of core/audit alone.
  *
- * docs/audit.md and foliot-audit-checks(7) are printed from them. Reasons and remedies are ours; `origin` names where the file
- * or the figure is described. */
+ * docs/audit.md and foliot-audit-checks(7) are printed from them. Reasons and remedies are ours; `origin` names the place where
+ * the file or the figure is described. */
 #pragma once
 #include "core/audit/check.h"
 

@@ -1,4 +1,4 @@
-/* catalogue_hardware.c: checks of what is built in, and how it is set: memory, PCIe, GPUs, NICs, clocks. */
+/* catalogue_hardware.c: checks of built-in hardware and its settings: memory, PCIe, GPUs, NICs, clocks. */
 #include "core/audit/catalogue.h"
 #include "core/audit/rule_list.h"
 

@@ -1,4 +1,4 @@
-/* catalogue_measured.c: checks of what is measured over the back end: reachability, delays, bandwidth, collectives. */
+/* catalogue_measured.c: checks of measurements over the back end: reachability, delays, bandwidth, collectives. */
 #include "core/audit/catalogue.h"
 #include "core/audit/rule_list.h"
 

@@ -1,4 +1,4 @@
-/* catalogue_software.c: checks of what a host is configured with: software, firmware, the kernel. */
+/* catalogue_software.c: checks of a host's configuration: software, firmware, the kernel. */
 #include "core/audit/catalogue.h"
 #include "core/audit/rule_list.h"
 

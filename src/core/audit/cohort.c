@@ -1,5 +1,6 @@
-/* cohort.c: what ought to be alike: majorities, medians, and values that nobody shares. All members of one check's cohorts are
- * there when this begins. Hosts vote, not parts: who has, or claims to have, many GPUs decides no more than the others. */
+/* cohort.c: hosts that should be alike: majorities, medians, and values that must be unique. All members of one check's cohorts
+ * are known when this begins. Votes are by host, not by part: a host with many GPUs, true or not, decides no more than the
+ * others. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static int compare_results(const struct audit_item *x, const struct audit_item *
     return (x->result > y->result) - (x->result < y->result);
 }
 
-/* By host: results are in the order of sheets. */
+/* Orders by host: results are in the order of sheets. */
 static int compare_hosts(const void *a, const void *b)
 {
     const struct audit_item *x = a, *y = b;
@@ -46,7 +47,7 @@ static int compare_numbers(const void *a, const void *b)
                                     : compare_results(x, y);
 }
 
-/* Of a check, as the site has set them. */
+/* A check's limits, as the site has set them. */
 struct limits {
     const struct check *check;
     double fail, warn;
@@ -61,7 +62,7 @@ static struct limits limits_of(const struct audit *a, const struct check *c)
                            s != NULL && s->has_warn ? s->warn : c->warn};
 }
 
-/* For texts that aren't of one rule's call. */
+/* For texts that belong to no call of a rule. */
 static const char *words(struct audit *a, const char *format, const char *one, uint32_t count,
                          uint32_t of)
 {
@@ -78,7 +79,7 @@ static void unknown(struct audit_result *r, enum audit_reason reason, const char
     r->note = note;
 }
 
-/* How many from `i` on have its value. */
+/* How many items from `i` on have the same value as item `i`. */
 static uint32_t run_of(const struct audit_item *items, uint32_t i, uint32_t count)
 {
     uint32_t n = 1;
@@ -89,7 +90,7 @@ static uint32_t run_of(const struct audit_item *items, uint32_t i, uint32_t coun
     return n;
 }
 
-/* Values with how many have them: "512 (11), 4096 (7)". */
+/* Each value with the number of its items: "512 (11), 4096 (7)". */
 static const char *variants(struct audit *a, const struct audit_item *items, uint32_t count)
 {
     char text[256] = "";
@@ -104,7 +105,7 @@ static const char *variants(struct audit *a, const struct audit_item *items, uin
     return words(a, "%s", text, 0, 0);
 }
 
-/* One host's vote, in parts. */
+/* The vote of one host, in fractions. */
 #define WHOLE_VOTE (UINT64_C(1) << 20)
 
 static uint64_t votes_of(const struct audit_item *items, uint32_t count)
@@ -117,7 +118,7 @@ static uint64_t votes_of(const struct audit_item *items, uint32_t count)
     return votes;
 }
 
-/* Sorted by host: its parts share its vote. */
+/* items: sorted by host. The parts of a host share its vote. */
 static void share_votes(struct audit *a)
 {
     struct audit_item *items = a->items;
@@ -135,8 +136,8 @@ static void share_votes(struct audit *a)
     }
 }
 
-/* Sorted by value. One host of five or more, and a tenth of all, is a failure, as is a single part; up to a third is a
- * warning. */
+/* items: sorted by value. A minority of one host of five or more, of at most a tenth of all, or of a single part fails. A
+ * minority of up to a third is a warning. */
 static void settle_same(struct audit *a, const struct audit_item *items, uint32_t count)
 {
     const uint64_t all = votes_of(items, count);
@@ -174,7 +175,7 @@ static void settle_same(struct audit *a, const struct audit_item *items, uint32_
     }
 }
 
-/* Of sorted numbers the one in the middle of all votes; of two in the middle the greater one. */
+/* items: sorted by number. Returns the item in the middle of all votes; if the middle is between two, the greater one. */
 static uint32_t middle_of(const struct audit_item *items, uint32_t count)
 {
     const uint64_t all = votes_of(items, count);
@@ -190,7 +191,8 @@ static uint32_t middle_of(const struct audit_item *items, uint32_t count)
     return i;
 }
 
-/* Sorted by number. Of two in the middle the lesser one: half of the votes make nobody slow. */
+/* items: sorted by number. If the middle is between two, it takes the lesser one: then half of the votes can't make the others
+ * slow. */
 static void settle_near(struct audit *a, const struct audit_item *items, uint32_t count,
                         double share)
 {
@@ -216,7 +218,8 @@ static void settle_near(struct audit *a, const struct audit_item *items, uint32_
     }
 }
 
-/* Of sorted numbers the median distance from their median: the next nearest lies to the left or to the right. */
+/* items: sorted by number. Returns the median distance from their median. The next nearest item is on the left or on the
+ * right. */
 static double spread_of(const struct audit_item *items, uint32_t count, uint32_t median)
 {
     const double middle = items[median].number;
@@ -234,7 +237,8 @@ static double spread_of(const struct audit_item *items, uint32_t count, uint32_t
     return 1.4826 * distance;
 }
 
-/* Sorted by number: six spreads from the median, and further than what matters. */
+/* items: sorted by number. A member fails if it is more than six spreads from the median, and by more than the least that
+ * matters. */
 static void settle_apart(struct audit *a, const struct limits *l, const struct audit_item *items,
                          uint32_t count)
 {
@@ -259,8 +263,8 @@ static void settle_apart(struct audit *a, const struct limits *l, const struct a
     }
 }
 
-/* Of members with one value the host that has had it for longest, while all others came to it later: it is not the copy.
- * UINT32_MAX: nobody knows. */
+/* Members share one value. Returns the host that has had it for longest, if all others got it later: that host is the original.
+ * UINT32_MAX: not known. */
 static uint32_t first_owner(const struct audit *a, const struct audit_item *items, uint32_t count)
 {
     uint32_t first = UINT32_MAX;
@@ -283,7 +287,7 @@ static uint32_t first_owner(const struct audit *a, const struct audit_item *item
     return second != INT64_MAX && second - since > OWNER_APART_NS ? first : UINT32_MAX;
 }
 
-/* Sorted by value; all are one cohort. */
+/* items: sorted by value, all of one cohort. */
 static void settle_unique(struct audit *a, const struct audit_item *items, uint32_t count)
 {
     for (uint32_t i = 0, n; i < count; i += n) {
@@ -303,7 +307,8 @@ static void settle_unique(struct audit *a, const struct audit_item *items, uint3
     }
 }
 
-/* Sorted by number. One host of a hundred, and of fewer the one that has most: a level that many reach is nobody's own. */
+/* items: sorted by number. It names one host of a hundred, or of fewer hosts the one with most. If many reach the same level, it
+ * names none. */
 static void settle_history(struct audit *a, const struct limits *l, const struct audit_item *items,
                            uint32_t count)
 {
@@ -312,7 +317,7 @@ static void settle_history(struct audit *a, const struct limits *l, const struct
 
     for (uint32_t i = 0; i < count; i++) {
         struct audit_result *r = &a->results[items[i].result];
-        uint32_t first = i; /* of those with as much */
+        uint32_t first = i; /* the first of those with the same number */
         r->cohort = count;
         r->basis = basis;
         if (items[i].number < l->warn * 1000) {
@@ -330,7 +335,7 @@ static bool is_near(const struct check *c)
     return c->rule == rule_near || c->rule == rule_test_rate;
 }
 
-/* Sorted by number, too. */
+/* Such items are sorted by number, too. */
 static bool is_apart(const struct check *c)
 {
     return c->rule == rule_delay || c->rule == rule_clock_rate || c->rule == rule_history ||
@@ -406,7 +411,7 @@ void rule_near(struct judging *j)
 
     if (value != NULL && judge_number(j, j->check->facts[0], j->subject, &number)) {
         judge_join(j, j->check->by == BY_SUBJECT ? j->subject : "", value, (double)number);
-        if (j->result->status == AUDIT_PASS) { /* as far as is known yet */
+        if (j->result->status == AUDIT_PASS) { /* still a pass: the join set no other status */
             j->result->found = judge_counted(j, number);
         }
     }
@@ -421,7 +426,7 @@ void rule_unique(struct judging *j)
     if (value != NULL) {
         judge_join(j, "", value, 0);
         if (a->item_count > before) {
-            a->items[before].product = ""; /* whatever the product */
+            a->items[before].product = ""; /* all products together */
         }
     }
 }

@@ -6,7 +6,7 @@
 #include "core/audit/check.h"
 #include "core/audit/part.h"
 
-/* Does it list subjects, or is it of the host? Facts of a device come and go with it. */
+/* True if the fact lists subjects, or is of the host. Other facts of a device come and go with the device. */
 static bool stands_alone(const struct fact *f)
 {
     if (f->subject[0] == '\0') {
@@ -25,13 +25,13 @@ static int order(const struct fact *a, const struct fact *b)
     return a->id != b->id ? (a->id < b->id ? -1 : 1) : strcmp(a->subject, b->subject);
 }
 
-/* Read, and not there, is known as well as a value. */
+/* A value is known, and so is an absence that was read. */
 static bool known(const struct fact *f)
 {
     return f->state == FACT_VALUE || f->state == FACT_ABSENT;
 }
 
-/* What lists them was not read: who is missing there may be there. */
+/* The fact that lists them was not read: subjects that are missing may exist. */
 static bool unread(const struct sheet *s, uint16_t id)
 {
     const struct fact *list = sheet_find(s, (enum fact_id)id, "");

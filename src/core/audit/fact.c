@@ -218,7 +218,8 @@ const char *sheet_keep(struct sheet *s, const char *text)
     return kept;
 }
 
-/* The second word of an edge's or lane's subject, as hosts tell it (service/inspect/agent.c); over the front end all of it. */
+/* The peer's name: the second word of the subject of an edge or a lane, as hosts report it (service/inspect/agent.c). Over the
+ * front end the whole subject is the name. */
 static void peer_of(enum fact_id id, const char *subject, char ret_peer[static FACT_SUBJECT_MAX])
 {
     if (id == FACT_FE_PEER || id == FACT_FE_PATH) {

@@ -1,6 +1,6 @@
-/* facts.h: the list of facts: id, section, how it is kept, form, name, what it is. Names stay for ever: sheets are kept. The word
- * behind `of` in a description names the subject. Whoever adds one decides whether its change is told: KEPT, OWN or NOW
- * (fact.h); a counter is NOW. */
+/* facts.h: the list of facts: id, section, how it is kept, form, name, description. Names stay for ever, because sheets are kept.
+ * The word behind `of` in a description names the subject. If you add a fact, decide whether its change is an event: KEPT, OWN or
+ * NOW (fact.h); a counter is NOW. */
 #pragma once
 
 #define AUDIT_FACTS(F)                                                                             \

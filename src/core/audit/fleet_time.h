@@ -1,6 +1,6 @@
-/* fleet_time.h: fleet time as its hosts tell it, for who is no host: the middle of what many of them told last.
+/* fleet_time.h: the fleet time for a program that is not on a host: the median of what many hosts reported last.
  *
- * A host has one word: one that lies moves the middle by no more than its neighbour in order. */
+ * Each host has one report: a host that lies moves the median by no more than one place. */
 #pragma once
 #include "base/time.h"
 
@@ -12,13 +12,13 @@
 
 struct fleet_words {
     struct fleet_word {
-        int64_t fleet_ns; /* 0: none */
+        int64_t fleet_ns; /* 0: no report */
         struct mono at;
     } words
-        [FLEET_TIME_WORDS]; /* by the host's number, modulo: of hosts that share one, who told last */
+        [FLEET_TIME_WORDS]; /* index: the host's number, modulo the size; of hosts that share a place, the last report counts */
 };
 
-/* Words that can't be a time (<= 0) are not taken. */
+/* Ignores values that can't be a time (<= 0). */
 void fleet_time_hear(struct fleet_words *t, int64_t host, int64_t fleet_ns, struct mono now);
-/* False: nobody told it within FLEET_TIME_OLD_NS. Of two words it is the later one. */
+/* False: nobody reported it within FLEET_TIME_OLD_NS. Of two reports it takes the later one. */
 bool fleet_time_now(const struct fleet_words *t, struct mono now, int64_t *ret_ns);

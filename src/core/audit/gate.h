@@ -1,4 +1,4 @@
-/* gate.h: may this host take a job? Only checks of severity `block` count; nothing but skips is no pass. */
+/* gate.h: may this host take a job? Only checks of severity `block` count. If all of them are skips, it is no pass. */
 #pragma once
 #include "core/audit/judge.h"
 
@@ -8,9 +8,10 @@ struct gate {
     enum audit_status status;
     const struct audit_result *worst; /* NULL: nothing was judged */
     uint32_t counts[AUDIT_STATUS_COUNT];
-    bool unread; /* none of them is known, all for one reason: it is the host's and no check's */
+    /* none of them could be judged, all for the same reason: the reason is the host's, not a check's */
+    bool unread;
 };
 
 struct gate gate_of(const struct audit *a, uint32_t sheet);
-/* One line for people and schedulers: it may name other hosts. */
+/* One line of text for people and schedulers. It may name other hosts. */
 const char *gate_line(const struct gate *g, char ret_text[GATE_LINE_SIZE]);

@@ -1,4 +1,4 @@
-/* judge.c: see judge.h: which checks are for which subjects of which sheets, and what becomes of their verdicts. */
+/* judge.c: see judge.h: which checks are for which subjects of which sheets, and the verdicts' further way. */
 #include "core/audit/judge.h"
 
 #include <stdarg.h>
@@ -84,7 +84,7 @@ static void find_managers(struct audit *a)
     }
 }
 
-/* ---- what rules call ---- */
+/* ---- functions that rules call ---- */
 
 const char *judge_format(struct judging *j, const char *format, ...)
 {
@@ -153,7 +153,7 @@ const struct fact *judge_look(struct judging *j, enum fact_id id, const char *su
 {
     const struct fact *fact = sheet_find(j->sheet, id, subject);
 
-    if (fact == NULL) { /* its reader told of all subjects at once why there is none */
+    if (fact == NULL) { /* its reader gave one reason for all subjects */
         fact = sheet_find(j->sheet, id, "");
         fact = fact != NULL && fact->state > FACT_ABSENT ? fact : NULL;
     }
@@ -197,7 +197,8 @@ void judge_join(struct judging *j, const char *key, const char *value, double nu
     const char *kind = audit_kind(a, (uint32_t)(j->sheet - a->sheets));
 
     judge_end(j, AUDIT_PASS, value, NULL);
-    if (j->setting != NULL && j->setting->declared != NULL) { /* comes before what others have */
+    /* a declared value comes before the values of others */
+    if (j->setting != NULL && j->setting->declared != NULL) {
         const bool same = strcmp(j->setting->declared, value) == 0;
         judge_end(j, same ? AUDIT_PASS : AUDIT_FAIL, value, j->setting->declared);
         return;
@@ -236,7 +237,7 @@ void judge_join_apart(struct judging *j, const char *key, const char *value, dou
 
 /* ---- one check ---- */
 
-/* Is it for this subject? If not, the result is there. */
+/* Is the check for this subject? If not, the result is set. */
 static bool applies(struct judging *j)
 {
     const struct check_applies *when = &j->check->applies;
@@ -292,7 +293,7 @@ static void begin(struct judging *j, const char *subject)
     }
 }
 
-/* One result of this subject; room for it is there. */
+/* One result for this subject. There must be room for it. */
 static void judge_subject(struct judging *j, const struct fact *listed, const char *subject)
 {
     begin(j, subject);
@@ -315,7 +316,7 @@ const char *audit_host_off(const struct audit_settings *s, const char *host)
     return NULL;
 }
 
-/* The check itself, its class, or the host; NULL: all are on. */
+/* Why it is switched off: the check itself, its class, or the host; NULL: all are on. */
 static const char *switched_off(const struct judging *j)
 {
     const struct audit_settings *s = j->audit->settings;
@@ -325,7 +326,7 @@ static const char *switched_off(const struct judging *j)
                                                          : audit_host_off(s, j->sheet->host);
 }
 
-/* What is true of the whole sheet before anything is read in it. */
+/* Reasons of the whole sheet, before any fact is looked up. */
 static bool sheet_is_out(struct judging *j)
 {
     const struct audit_settings *s = j->audit->settings;
@@ -359,7 +360,7 @@ static bool sheet_is_out(struct judging *j)
     return true;
 }
 
-/* Nothing to judge was listed: there is none, or it could not be listed. */
+/* No subject was listed: there is none, or the list could not be read. */
 static void judge_none(struct judging *j, const struct fact *listed)
 {
     begin(j, listed != NULL ? listed->subject : "");
@@ -424,7 +425,7 @@ static void judge_sheet(struct judging *j)
     }
 }
 
-/* ---- what becomes of failures ---- */
+/* ---- after the verdicts: failures ---- */
 
 static void excuse_young(struct audit *a, uint32_t from)
 {
@@ -449,7 +450,7 @@ static const char *product_of(const struct audit *a, uint32_t sheet)
     return kind != NULL ? kind : "";
 }
 
-/* Hosts of a product that were judged, and those that failed. */
+/* Of one product: hosts that were judged, and those that failed. */
 static void count_hosts(const struct audit *a, uint32_t from, const char *product,
                         uint32_t *ret_judged, uint32_t *ret_failed)
 {
@@ -484,7 +485,7 @@ static void break_off(struct audit *a, uint32_t from, const char *product)
     }
 }
 
-/* Products whose failures are few, as far as they were counted. */
+/* Products with few failures, of those that were counted so far. */
 struct spared {
     const char *product[64];
     uint32_t count;
@@ -503,7 +504,7 @@ static bool is_spared(const struct spared *s, const char *product)
     return false;
 }
 
-/* Each product is counted once, in whatever order its hosts and those of others come. */
+/* Counts each product once, in any order of hosts. */
 static void mind_breaker(struct audit *a, uint32_t from)
 {
     const struct audit_settings *s = a->settings;
@@ -537,7 +538,7 @@ void audit_room(struct audit *a)
             if (check_at(n)->each != FACT_COUNT) {
                 (void)sheet_first(&a->sheets[i], check_at(n)->each, &count);
             }
-            most += count + 1; /* one for a list that has none */
+            most += count + 1; /* one more, for an empty list */
         }
         a->capacity += most;
         a->item_capacity = most > a->item_capacity ? most : a->item_capacity;
@@ -622,7 +623,7 @@ void audit_confirm(struct audit *a, const struct audit *second)
     }
 }
 
-/* Results are by check, then by sheet, then by subject. */
+/* The order of results: by check, then by sheet, then by subject. */
 static int failure_order(const struct audit_failure *f, const struct audit_result *r)
 {
     if (f->check != r->check) {
@@ -634,8 +635,8 @@ static int failure_order(const struct audit_failure *f, const struct audit_resul
     return strcmp(f->subject, r->subject);
 }
 
-/* A device that went. Where the second look found none of its kind, that result has it; else one is added, once a check and
- * host, for which there always is room (audit_room). */
+/* A device that is gone. If the second look found no device of its kind, that result takes the failure. Else one result is added,
+ * at most one a check and host; there always is room for it (audit_room). */
 static void add_left(struct audit *a, const struct audit_failure *f,
                      const struct audit_again *again)
 {

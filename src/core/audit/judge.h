@@ -1,12 +1,13 @@
-/* judge.h: facts in, results out. The one evaluator: the same facts give the same results, bit for bit, wherever it runs.
+/* judge.h: facts in, results out. The only evaluator: the same facts give the same results, bit for bit, wherever it runs.
  *
- * Unknown is never a pass. A check that reads a fact without a value is unknown, with the fact's reason. A check that does
- * not apply is a skip, with the words for it. What would fail on a host that has just booted is unknown: young.
+ * Unknown is never a pass. If a check reads a fact without a value, the result is unknown, with the fact's reason. If a check
+ * does not apply, the result is a skip, with the reason in words. A failure on a host that has just booted becomes unknown:
+ * young.
  *
- * A check that would fail too many members of a cohort (breaker below) condemns nobody: those results are warnings that
- * are marked `suspect`, for then the check or what it expects is more likely wrong than that many hosts.
+ * If a check would fail too many members of a cohort (the breaker below), nobody fails: those results are warnings, marked
+ * `suspect`. Then the check, or the value that it expects, is more likely wrong than that many hosts.
  *
- * Memory is the caller's. Texts of results live in the sheets, in the catalogue, in the settings, or in `text`. */
+ * Memory is the caller's. Texts of results are in the sheets, in the catalogue, in the settings, or in `text`. */
 #pragma once
 #include "core/audit/check.h"
 
@@ -41,66 +42,68 @@ enum { RESULT_FACTS_MAX = 8, MANAGERS_MAX = 16 };
 
 struct audit_result {
     const struct check *check;
-    uint32_t sheet; /* index of the host */
+    uint32_t sheet; /* number of the host's sheet */
     uint8_t status, reason, severity;
-    bool suspect;    /* the breaker: too many would have failed */
-    bool seen_once;  /* a second look didn't see it */
-    bool by_others;  /* of a pair: the others' word, not the own one */
-    bool by_peer;    /* of a pair: the other one has the fault, as most of its neighbours find */
-    bool overridden; /* by the settings */
+    bool suspect;   /* by the breaker: too many would have failed */
+    bool seen_once; /* a second look didn't find it */
+    /* of a pair: the verdict is from the others' results, not from the host's own */
+    bool by_others;
+    bool by_peer;    /* of a pair: the other end has the fault, as most of its neighbours find */
+    bool overridden; /* by the site's settings */
     uint8_t fact_count;
     const char *subject;
-    const char *found;    /* the value as it was found; "" */
-    const char *expected; /* what it was compared with; "" */
-    const char *basis;    /* how that is known: "as 11 of 12 have it"; "" */
-    const char *baseline; /* the accepted audit that it was compared with; NULL: with none */
-    const char *note;     /* why it is skipped or unknown, or what else is to be said; "" */
-    uint32_t cohort;      /* members that it was compared with; 0: with none */
-    const struct fact *facts[RESULT_FACTS_MAX]; /* that it rests on */
+    const char *found;    /* the value that was found; "" */
+    const char *expected; /* the value that it was compared with; "" */
+    const char *basis;    /* where the expected value comes from: "as 11 of 12 have it"; "" */
+    const char *baseline; /* the accepted audit that it was compared with; NULL: none */
+    const char *note;     /* why it is a skip or unknown, or another remark; "" */
+    uint32_t cohort;      /* the number of members that it was compared with; 0: none */
+    const struct fact *facts[RESULT_FACTS_MAX]; /* the evidence */
     const struct fact
-        *found_in; /* where `found` is no value of the check's first fact; else NULL */
+        *found_in; /* the fact of `found`, if it is not the check's first fact; else NULL */
 };
 
-/* What a site changes of one check. */
+/* A site's changes of one check. */
 struct check_setting {
-    const char *off;      /* by whom and since when; NULL: it is on */
+    const char *off;      /* who switched it off, and when; NULL: it is on */
     const char *declared; /* value or words; NULL: nothing is declared */
     bool has_fail, has_warn, has_severity;
     uint8_t severity;
     double fail, warn;
 };
 
-/* A host that nobody audits. */
+/* A host that is excluded from audits. */
 struct audit_host_off {
-    const char *host, *by; /* by whom and since when */
+    const char *host, *by; /* the host; who switched it off, and when */
 };
 
-/* Hosts that the site declares to be alike are compared with each other, whatever their products. */
+/* The site declares that these hosts are alike. They are compared with each other, whatever their products. */
 struct audit_cohort {
-    const char *host; /* its name; what ends with a star is the beginning of names */
+    const char *host; /* a name; with a star at its end, the beginning of names */
     const char *name;
 };
 
 struct audit_settings {
     const struct check_setting *checks; /* CATALOGUE_COUNT of them; NULL: none is changed */
-    const char *class_off[COST_COUNT];  /* checks of that cost; NULL: they are on */
+    const char *class_off[COST_COUNT];  /* checks of that cost are off; NULL: they are on */
     const struct audit_host_off *hosts_off;
     uint32_t hosts_off_count;
-    const struct audit_cohort *cohorts; /* the first that a host is in counts */
+    const struct audit_cohort *cohorts; /* if a host is in several, the first one counts */
     uint32_t cohort_count;
-    double young_s;         /* after a boot */
-    double breaker_share;   /* of a cohort of BREAKER_WHOLE or more */
+    double young_s;         /* a host is young for so long after a boot */
+    double breaker_share;   /* for a cohort of BREAKER_WHOLE or more */
     uint32_t breaker_count; /* of a smaller one */
-    int64_t stale_ns;       /* older sheets judge nobody; 0: any age is fine */
-    int64_t now_utc_ns;     /* for that */
-    int64_t
-        began_utc_ns; /* of this audit: who was looked at before is no witness of a pair; 0: not known */
-    bool rules_alone; /* no cohort is at hand: checks that only compare hosts are left out */
+    int64_t stale_ns;       /* older sheets are not judged; 0: any age is fine */
+    int64_t now_utc_ns;     /* the present time, for stale_ns */
+    /* the audit's begin: a host that was read before is no witness of a pair; 0: not known */
+    int64_t began_utc_ns;
+    bool rules_alone; /* there is no cohort: checks that only compare hosts are left out */
 };
 extern const struct audit_settings audit_usual;
 
 enum { COHORT_LEAST = 5, BREAKER_WHOLE = 20 };
-/* Who came so much later to an identity that another host has is the copy: longer than one look at a fleet takes. */
+/* An identity is on two hosts: if one of them got it later by more than this, that one is the copy. It is longer than a look at a
+ * whole fleet. */
 #define OWNER_APART_NS INT64_C(600000000000)
 
 struct audit_item;
@@ -112,65 +115,65 @@ struct audit {
     const struct sheet *sheets;
     uint32_t sheet_count;
     const struct audit_settings *settings;
-    struct audit_result *results; /* out: by check, then by sheet, then by subject */
+    struct audit_result *results; /* out: ordered by check, then by sheet, then by subject */
     uint32_t count, capacity;
-    const char **
-        kinds; /* by sheet, what its host is compared by; NULL inside: not known. NULL: cohorts are products */
-    struct audit_item *items; /* for one check: members of its cohorts */
+    /* for each sheet: the kind by which its host is compared; an entry NULL: not known. NULL: cohorts are products */
+    const char **kinds;
+    struct audit_item *items; /* of one check: the members of its cohorts */
     uint32_t item_count, item_capacity;
-    struct audit_mention *mentions; /* by fact and text */
+    struct audit_mention *mentions; /* sorted by fact and text */
     uint32_t mention_count, mention_capacity;
-    uint32_t managers[MANAGERS_MAX]; /* sheets that have routes of an InfiniBand subnet */
+    uint32_t managers[MANAGERS_MAX]; /* sheets with the routes of an InfiniBand subnet */
     uint32_t manager_count;
-    char *text; /* for what is put together */
+    char *text; /* memory for texts that are composed */
     size_t text_used, text_size;
-    bool full; /* something didn't fit: what is there isn't whole */
+    bool full; /* something didn't fit: the results are incomplete */
 };
 
-/* Of its items. */
+/* The size of one of its items. */
 size_t audit_item_size(void);
-/* What the sheet's host is compared by: a declared cohort, or its product; NULL: neither is known. */
+/* The cohort of the sheet's host: a declared one, or its product; NULL: neither is known. */
 const char *audit_kind(const struct audit *a, uint32_t sheet);
-/* The cohort that is declared for a host of this name; NULL: none is. */
+/* The cohort that is declared for a host of this name; NULL: none. */
 const char *audit_declared_cohort(const struct audit_settings *s, const char *host);
-/* By whom the host was switched off; NULL: it is not. */
+/* Who switched the host off; NULL: it is on. */
 const char *audit_host_off(const struct audit_settings *s, const char *host);
-/* How many results, items and mentions its sheets can have at most: sets the three capacities. */
+/* Sets the three capacities to the most results, items and mentions that its sheets can have. */
 void audit_room(struct audit *a);
-/* 0; -ENOSPC: something didn't fit; what is there is not to be used. */
+/* 0; -ENOSPC: something didn't fit, and the results must not be used. */
 int audit_judge(struct audit *a);
-/* A failure that `second`, the same sheets read once more and judged, doesn't have was seen once: a warning. Where the second
- * look can't tell, or has nothing of the subject any more, it is unknown. */
+/* second: the same sheets, read once more and judged. A failure that the second look doesn't have was seen once: it becomes a
+ * warning. If the second look can't decide it, or has no such subject any more, it becomes unknown. */
 void audit_confirm(struct audit *a, const struct audit *second);
-/* The same where the first look is over and gone: its failures, in the order of its results. `a` is the second look at the same
- * sheets. What only one of both has was seen once. A failure that no second look came of (not `looked` at, by sheet) is
- * unknown; so is one of a matrix whose host was not `measured` again, and one of whose subject the second look has nothing: that
- * result is added. Texts of `first` must live as long as the results. */
+/* The same when the results of the first look are gone. `first` has its failures, in the order of its results; `a` is the second
+ * look at the same sheets. A failure that only one of both looks has was seen once. It becomes unknown if its host had no second
+ * look (`looked`, by sheet), if it is of a matrix and its host was not `measured` again, or if the second look lacks its subject;
+ * then that result is added. Texts of `first` must live as long as the results. */
 struct audit_failure {
     const struct check *check;
     uint32_t sheet;
     const char *subject;
-    bool
-        witness; /* no failure: by this host's word another one fails, so it is looked at again, too */
+    /* not a failure: another host fails by this host's results, so this one gets a second look, too */
+    bool witness;
 };
-/* What a second look has to confirm: failures, warnings of a check whose subjects are faults (they may be chance), witnesses.
- * False: it is none. The subject stays the result's own. */
+/* The results that need a second look: failures, warnings of a check whose subjects are faults (they may be chance), and
+ * witnesses. False: it is none of these. The subject's text stays the result's. */
 bool audit_failure_of(const struct audit_result *r, struct audit_failure *ret);
 struct audit_again {
     const bool *looked, *measured; /* by sheet */
-    bool stopped;                  /* the audit was, before all second looks had come */
+    bool stopped;                  /* the audit was stopped before all second looks had come */
 };
 void audit_confirm_first(struct audit *a, const struct audit_failure *first, uint32_t count,
                          const struct audit_again *again);
-/* Of an audit that was stopped before any second look: what failed is unknown. */
+/* For an audit that was stopped before any second look: failures become unknown. */
 void audit_unconfirmed(struct audit *a);
-/* By precedence, of all results whose check begins with `prefix` ("": all) on that sheet (UINT32_MAX: all). AUDIT_SKIP: there is
- * nothing else. */
+/* The worst status by precedence, of all results whose check begins with `prefix` ("": all) on that sheet (UINT32_MAX: all).
+ * AUDIT_SKIP: there are only skips. */
 enum audit_status audit_worst(const struct audit *a, const char *prefix, uint32_t sheet,
                               uint32_t ret_counts[AUDIT_STATUS_COUNT]);
 
-/* Of the facts that it rests on the one that `found` tells of, or the one whose value is missing: people are shown its source.
- * It is the first in the order of the check's facts, unless the rule named another one. NULL: none has a source. */
+/* Of the facts of the evidence, the one behind `found`, or the one whose value is missing: people see its source. It is the first
+ * one in the order of the check's facts, unless the rule named another. NULL: none has a source. */
 const struct fact *audit_shown(const struct audit_result *r);
 
 const char *audit_status_name(enum audit_status status);

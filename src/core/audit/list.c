@@ -1,4 +1,4 @@
-/* list.c: items of "a, b", one after the other. */
+/* list.c: the items of "a, b", one after the other. */
 #include "core/audit/list.h"
 
 #include <string.h>

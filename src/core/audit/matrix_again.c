@@ -1,13 +1,14 @@
-/* matrix_again.c: who measures again, and with whom. */
+/* matrix_again.c: which hosts measure again, and with whom. */
 #include "core/audit/matrix_again.h"
 
 enum {
-    LEAF_PARTNERS = 4, /* hosts: one more than tell where another hangs (matrix.c) */
+    /* hosts of a leaf: one more than is needed to show where another NIC hangs (matrix.c) */
+    LEAF_PARTNERS = 4,
     PARTNERS_EACH = 4,
     AGAIN_LEAST = 16
 };
 
-/* It told its rows: a partner that is silent tells nothing of anybody. */
+/* Its rows came. A partner that reports nothing is no witness. */
 static bool can_tell(const struct matrix *m, uint32_t host)
 {
     for (uint32_t k = 0; k < m->plan.rails; k++) {
@@ -43,7 +44,7 @@ static uint32_t add_of_leaf(const struct matrix *m, const bool *doubted, uint16_
     return added;
 }
 
-/* Of a block that a doubted host tells of: hosts of both leaves. */
+/* A block that a doubted host is part of: adds hosts of both leaves. */
 static uint32_t add_of_block(const struct matrix *m, const bool *doubted,
                              const struct matrix_late *l, bool *hosts)
 {
@@ -80,7 +81,7 @@ uint32_t matrix_again(const struct matrix *m, const bool *doubted, const struct 
     for (uint32_t i = 0; i < late_count; i++) {
         count += add_of_block(m, doubted, &late[i], ret_hosts);
     }
-    /* The others from all over the fleet: every so many hosts one, then the next ones. */
+    /* The others come from all over the fleet: one host of every `step`, then the next ones. */
     const uint32_t step = least > 0 && hosts / least > 0 ? hosts / least : 1;
     for (uint32_t first = 0; first < step; first++) {
         for (uint32_t h = first; h < hosts && count < least; h += step) {

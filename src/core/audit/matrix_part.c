@@ -19,9 +19,9 @@ const char *matrix_why_name(enum matrix_why why)
     return why < MATRIX_WHY_COUNT ? whys[why] : "unknown";
 }
 
-/* ---- a plan as it came ---- */
+/* ---- a plan as it was received ---- */
 
-/* Each NIC has one place: with two, more than one host would send to it in a round. */
+/* Each NIC may have only one place: with two, several hosts would send to it in a round. */
 static const char *members_wrong(const struct matrix_offer *o, const struct plan_host *h,
                                  uint8_t *seen)
 {
@@ -42,7 +42,7 @@ static const char *members_wrong(const struct matrix_offer *o, const struct plan
     return NULL;
 }
 
-/* Own NICs and their places, all of one host of the grid. */
+/* The host's own NICs and their places. All must be of one host of the grid. */
 static const char *own_places(const struct matrix_offer *o, const struct plan_host *h,
                               uint32_t *ret_places, uint32_t *ret_own, uint32_t *ret_count)
 {
@@ -93,7 +93,7 @@ void matrix_part_init(struct matrix_part *m, const struct matrix_plan *plan, con
         s->nic = nics[i];
         histogram_init(&s->bounds.head,
                        (struct histogram_shape){2, 29, sizeof(s->bounds.counters[0])});
-        s->delay = (int16_t *)(void *)bytes; /* first: they want even addresses */
+        s->delay = (int16_t *)(void *)bytes; /* first, because they need even addresses */
         bytes += (size_t)m->rounds * 2;
         s->arrivals[0].round = s->arrivals[1].round = s->stamp_round = MATRIX_NONE;
     }
@@ -109,7 +109,7 @@ static uint32_t host_of(const struct matrix_part *m, uint32_t nic)
     return nic / m->plan.rails;
 }
 
-/* Nothing is sent in this round, nor is what doesn't come of any meaning. */
+/* In this round nothing is sent, and a missing packet means nothing. */
 static void miss(struct matrix_part *m, uint32_t round, enum matrix_why why)
 {
     for (uint32_t i = 0; i < m->seat_count; i++) {
@@ -119,7 +119,7 @@ static void miss(struct matrix_part *m, uint32_t round, enum matrix_why why)
     }
 }
 
-/* MATRIX_FINE: `other` is somebody out there. */
+/* MATRIX_FINE: `other` exists. */
 static enum matrix_why partner_why(const struct matrix_part *m, uint32_t nic, uint32_t other)
 {
     return other == MATRIX_NONE || (m->holes != NULL && m->holes[other] == 0) ? MATRIX_ALONE
@@ -127,7 +127,7 @@ static enum matrix_why partner_why(const struct matrix_part *m, uint32_t nic, ui
                                                                               : MATRIX_FINE;
 }
 
-/* Who has no partner in this round. */
+/* Marks the NICs that have no partner in this round. */
 static void begin_round(struct matrix_part *m, uint32_t round)
 {
     m->sent = 0;
@@ -181,7 +181,7 @@ void matrix_part_turn(struct matrix_part *m, int64_t fleet_ns, enum matrix_why w
     }
 }
 
-/* A stamp that no packet has carried yet, and none will. */
+/* The next stamp that no packet has carried yet, and that no other packet will carry. */
 static bool next_telling(struct matrix_part *m, struct matrix_packet *ret)
 {
     for (uint32_t i = 0; i < m->seat_count; i++) {
@@ -263,7 +263,7 @@ void matrix_part_on_not_sent(struct matrix_part *m, uint32_t seat, uint32_t roun
 static struct matrix_arrivals *arrivals_of(struct matrix_seat *s, uint32_t round)
 {
     struct matrix_arrivals *a = &s->arrivals[round & 1];
-    if (a->round != MATRIX_NONE && a->round > round) { /* far too late */
+    if (a->round != MATRIX_NONE && a->round > round) { /* much too late */
         return NULL;
     }
     if (a->round != round) {
@@ -276,11 +276,11 @@ uint32_t matrix_seat_bound(const struct matrix_seat *s)
 {
     const int64_t most = s->bounds.head.max, ns = histogram_quantile(&s->bounds.head, 0.75);
 
-    if (ns < 8) { /* steps of one; INT64_MIN: there is none */
+    if (ns < 8) { /* in steps; INT64_MIN: it has none */
         return ns < 0 ? 0 : (uint32_t)ns;
     }
     const int64_t top =
-        ns | ((INT64_C(1) << (61 - __builtin_clzll((uint64_t)ns))) - 1); /* of its step */
+        ns | ((INT64_C(1) << (61 - __builtin_clzll((uint64_t)ns))) - 1); /* the end of its step */
     return (uint32_t)(top < most ? top : most);
 }
 
@@ -292,7 +292,7 @@ static void note_delay(struct matrix_seat *s, uint32_t round, int64_t delay_ns, 
     histogram_add(&s->bounds.head, bound_ns);
 }
 
-/* No clock in step is a round ahead. A host that was stopped hears later of rounds that it missed. */
+/* A clock that is in step is not a round ahead. A host that was stopped reads packets of rounds that it missed. */
 static bool is_ahead(const struct matrix_part *m, uint32_t round, int64_t heard_ns)
 {
     return heard_ns != 0 ? heard_ns < m->plan.begin_ns + ((int64_t)round - 1) * m->plan.round_ns

@@ -12,8 +12,8 @@ static uint32_t even(uint32_t n)
     return n + n % 2;
 }
 
-/* Whom `a` of n players meets in round t of n - 1 (n even; player n - 1 stands, the others go round); n may be one more than
- * there are: who meets that one rests. */
+/* The opponent of `a` of n players in round t of n - 1 (n even; player n - 1 stays, the others rotate). n may be one more than
+ * there are players: the opponent of that one rests. */
 static uint32_t opponent(uint32_t n, uint32_t t, uint32_t a)
 {
     const uint32_t circle = n - 1;
@@ -24,7 +24,7 @@ static uint32_t opponent(uint32_t n, uint32_t t, uint32_t a)
     return b == a ? circle : b;
 }
 
-/* In which round these two meet: the other way round. */
+/* The inverse: the round in which these two meet. */
 static uint32_t meeting(uint32_t n, uint32_t a, uint32_t b)
 {
     const uint32_t circle = n - 1;
@@ -104,7 +104,7 @@ static uint32_t common_divisor(uint32_t a, uint32_t b)
     return a;
 }
 
-/* A stride that visits all `count` rounds, near the golden section of them: any stretch is spread evenly. */
+/* A stride that visits all `count` rounds, near their golden section: so each stretch is spread evenly. */
 static uint32_t find_stride(uint64_t seed, uint32_t count)
 {
     uint32_t step = (uint32_t)(0.6180339887 * count) + (uint32_t)(hash_u64(seed, count) % 8);
@@ -137,7 +137,7 @@ static uint32_t stride(const struct matrix_plan *p, int part)
     return p->stride[part] != 0 ? p->stride[part] : find_stride(p->seed, count_of(p, part));
 }
 
-/* Where the drawn order has its k-th round, and back. */
+/* The place of the k-th round in the drawn order, and back. */
 static uint32_t drawn(const struct matrix_plan *p, int part, uint32_t k)
 {
     const uint32_t count = count_of(p, part);
@@ -150,7 +150,8 @@ static uint32_t drawn_back(const struct matrix_plan *p, int part, uint32_t at)
 {
     const uint32_t count = count_of(p, part), first = drawn(p, part, 0);
     const int64_t step = stride(p, part);
-    int64_t r = count, next = step, x = 0, y = 1; /* Euclid's: y * step = next modulo count */
+    /* Euclid's algorithm: y * step = next modulo count */
+    int64_t r = count, next = step, x = 0, y = 1;
     while (next > 0) {
         const int64_t quotient = r / next, rest = r - quotient * next, z = x - quotient * y;
         r = next;

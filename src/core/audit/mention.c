@@ -54,13 +54,13 @@ void audit_mentions_find(struct audit *a)
             }
         }
     }
-    if (a->mention_count == 0) { /* there need not be an array */
+    if (a->mention_count == 0) { /* there may be no array */
         return;
     }
     qsort(a->mentions, a->mention_count, sizeof(*a->mentions), by_text);
 }
 
-/* The first that isn't before (id, text); `beyond`: nor is it that one. */
+/* The first mention that isn't before (id, text); `beyond`: nor equal to it. */
 static uint32_t place(const struct audit *a, enum fact_id id, const char *text, bool beyond)
 {
     uint32_t low = 0, high = a->mention_count;

@@ -1,4 +1,4 @@
-/* outlier.c: the screen, the retests' tail, and the false ones among what is accepted. */
+/* outlier.c: the screen, the chance of retests, and the limit on false verdicts. */
 #include "core/audit/outlier.h"
 
 #include <math.h>
@@ -7,11 +7,14 @@
 #include "stats/sample.h"
 
 #define SPREAD_OF_MAD 1.4826
-/* Spreads from the middle. A candidate costs a few seconds of one host's time; one that is passed over is never found. */
+/* Spreads from the middle. A candidate costs a few seconds of one host's time; a member that is not a candidate is never
+ * found. */
 #define SCREEN 2.5
-enum { TAILS_LEAST = 200 /* of fewer nobody sees the tails: they are taken for heavy */ };
+enum {
+    TAILS_LEAST = 200 /* with fewer values the tails can't be seen: they are taken for heavy */
+};
 
-/* Quantiles of Student's t: how much further the outer 1 % is than the quarter. */
+/* Quantiles of Student's t: the ratio of the outer 1 % to the quarter shows the freedom. */
 static const struct tails {
     uint32_t freedom;
     double quarter, outer; /* 75 %, 99 % */
@@ -19,7 +22,7 @@ static const struct tails {
                  {6, 0.7176, 3.1427},  {5, 0.7267, 3.3649},  {4, 0.7407, 3.7469},
                  {3, 0.7649, 4.5407}};
 
-/* P(T > t), t >= 0: the finite sums for a whole number of degrees (Abramowitz and Stegun 26.7.3, 26.7.4). */
+/* P(T > t), t >= 0: the finite sums for a whole number of degrees of freedom (Abramowitz and Stegun 26.7.3, 26.7.4). */
 static double student_tail(double t, uint32_t freedom)
 {
     const double angle = atan(t / sqrt(freedom)), square = cos(angle) * cos(angle);
@@ -31,10 +34,10 @@ static double student_tail(double t, uint32_t freedom)
     }
     const double inside =
         freedom % 2 == 0 ? sin(angle) * sum : 2 / acos(-1.0) * (angle + sin(angle) * sum);
-    return fmax(0.5 * (1 - inside), 1e-12); /* below, what is left of 1 - inside is rounding */
+    return fmax(0.5 * (1 - inside), 1e-12); /* a smaller result of 1 - inside is rounding */
 }
 
-/* At least `least` of `count` where each is so with probability p. */
+/* The probability of at least `least` of `count` events, each with probability p. */
 static double binomial_tail(uint32_t count, uint32_t least, double p)
 {
     double ways = 1, sum = 0;
@@ -70,7 +73,7 @@ bool outlier_cohort_init(struct outlier_cohort *c, const struct outlier_rule *ru
     }
     sample_sort(scratch, count);
     c->spread = fmax(SPREAD_OF_MAD * sample_median(scratch, count), rule->floor);
-    /* Both sides: the outer 2 % of distances are the outer 1 % of each. */
+    /* Both sides together: the outer 2 % of distances are the outer 1 % of each side. */
     const double usual = c->spread / SPREAD_OF_MAD, outer = sample_quantile(scratch, count, 0.98);
     for (const struct tails *i = all_tails; i < t && count >= TAILS_LEAST && usual > 0; i++) {
         if (outer <= usual * i->outer / i->quarter) {
@@ -95,13 +98,13 @@ void outlier_add(const struct outlier_cohort *c, struct outlier_retest *t, doubl
 {
     ASSERT(count > 0 && t->count < OUTLIER_RETESTS_MOST);
     sample_sort(beside, count);
-    /* The variance of a mean of two; that of a median of many is larger than a mean's by half of pi. */
+    /* The variance of a mean of two. For more values it is a median's: larger than a mean's by half of pi. */
     const double share = count <= 2 ? 1.0 / count : acos(-1.0) / 2 / count;
     t->width = fmax(t->width, sqrt(1 + share));
     sample_insert(t->worse, t->count++, worse_by(c, own, sample_median(beside, count)));
 }
 
-/* The lower one of the two in the middle: more than half are as bad. */
+/* Of two in the middle the lower one: then more than half are at least as bad. */
 double outlier_worse(const struct outlier_retest *t)
 {
     return t->count > 0 ? t->worse[(t->count - 1) / 2] : 0;
@@ -133,7 +136,7 @@ bool outlier_undecided(const struct outlier_cohort *c, const struct outlier_rete
     return !alike && !sure && t->count < OUTLIER_RETESTS_MOST;
 }
 
-/* By chance, ascending; candidates are few. */
+/* Sorts by chance, ascending. There are few candidates. */
 static void sort_cases(struct outlier_case *cases, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "eth0 HOST eth1": the own end is the first word, the other end the rest. "HOST": the own end is the host itself. */
+/* "eth0 HOST eth1": the own end is the first word, the other end is the rest. "HOST": the own end is the host itself. */
 static size_t own_end(const char *subject)
 {
     const char *blank = strchr(subject, ' ');
@@ -41,7 +41,7 @@ static int compare(const void *a, const void *b)
     return key != 0 ? key : (x->result > y->result) - (x->result < y->result);
 }
 
-/* Pairs whose own end finds the same of at most half of its neighbours. */
+/* Collects the pairs of witnesses: own ends that find the failure with at most half of their neighbours. */
 static void hear_witnesses(struct audit *a, uint32_t from)
 {
     for (uint32_t i = from, n; i < a->count; i += n) {
@@ -59,7 +59,7 @@ static void hear_witnesses(struct audit *a, uint32_t from)
     }
 }
 
-/* Pairs with one other end; who looked before `since_ns` is no witness. */
+/* Pairs with the same other end. A host that was read before `since_ns` is no witness. */
 struct end {
     struct audit_item *items;
     uint32_t count;
@@ -71,14 +71,14 @@ static bool is_heard(const struct audit *a, const struct end *e, uint32_t i)
     return a->sheets[a->results[e->items[i].result].sheet].at_utc_ns >= e->since_ns;
 }
 
-/* Its hosts, and those that found a failure. */
+/* The number of its hosts, and of those that found a failure. */
 static void count_hosts(const struct audit *a, const struct end *e, uint32_t *ret_hosts,
                         uint32_t *ret_failed)
 {
     uint32_t host = UINT32_MAX, failed = UINT32_MAX;
 
     *ret_hosts = *ret_failed = 0;
-    for (uint32_t i = 0; i < e->count; i++) { /* in the order of results: by host */
+    for (uint32_t i = 0; i < e->count; i++) { /* in the order of results: host by host */
         const struct audit_result *r = &a->results[e->items[i].result];
         if (!is_heard(a, e, i)) {
             continue;
@@ -92,14 +92,14 @@ static void count_hosts(const struct audit *a, const struct end *e, uint32_t *re
     }
 }
 
-/* Judged, or it could not be: a host that hears nothing does not know what becomes of its own packets either. */
+/* It was judged, or could not be: a host that hears nothing doesn't know whether its own packets arrive. */
 static bool was_looked_at(const struct audit_result *r)
 {
     return was_judged(r) ||
            (r->subject[0] != '\0' && r->status == AUDIT_UNKNOWN && r->reason == REASON_NOT_RUN);
 }
 
-/* The first result of that end as its own host has it; UINT32_MAX: there is none. */
+/* The first result of that end by its own host; UINT32_MAX: there is none. */
 static uint32_t result_of(const struct audit *a, uint32_t from, const char *end)
 {
     const size_t host = strcspn(end, " ");
@@ -116,7 +116,7 @@ static uint32_t result_of(const struct audit *a, uint32_t from, const char *end)
     return UINT32_MAX;
 }
 
-/* Two hosts or more, and most of those that have it as a neighbour. */
+/* At least two hosts found it, and more than half of those that have this end as a neighbour. */
 static bool most_find_it(const struct audit *a, const struct end *e, uint32_t *ret_hosts,
                          uint32_t *ret_failed)
 {
@@ -126,8 +126,9 @@ static bool most_find_it(const struct audit *a, const struct end *e, uint32_t *r
     return *ret_failed >= WITNESSES_LEAST && *ret_failed * 2 > *ret_hosts;
 }
 
-/* What others found before this audit, or long before the host itself was looked at, is no evidence. Of an end that has the
- * fault the first item has the words (`value`) and its own result (`vote`), and those that found it are marked (`once`). */
+/* Results from before this audit, or from long before the host itself was read, are no evidence. If the end has the fault, its
+ * first item gets the words (`value`) and the end's own result (`vote`), and the results of those that found it are marked
+ * (`once`). */
 static void weigh_end(struct audit *a, struct end e, uint32_t from)
 {
     struct judging j = {.audit = a};
@@ -151,7 +152,7 @@ static void weigh_end(struct audit *a, struct end e, uint32_t from)
     }
 }
 
-/* By their number in the items; of one key all are together. */
+/* Orders by their number in the items; items with the same key follow one another. */
 static uint32_t count_of_end(const struct audit *a, uint32_t first)
 {
     uint32_t n = 1;
@@ -180,7 +181,7 @@ static void fail_owner(struct audit *a, const struct audit_item *items, uint32_t
 
     r->by_others = true;
     if (r->status == AUDIT_FAIL) {
-        return; /* by its own word of another pair, too */
+        return; /* it fails by its own result of another pair, too */
     }
     for (uint32_t i = 0; i < count; i++) {
         r->expected = items[i].once ? a->results[items[i].result].expected : r->expected;
@@ -191,8 +192,8 @@ static void fail_owner(struct audit *a, const struct audit_item *items, uint32_t
     r->note = "the fault is this end's: as the others judge it";
 }
 
-/* All ends are weighed by what hosts found, before any of it becomes a verdict: that a host fails by others is no word of its
- * own, and what two such ends find of each other takes nothing from either. */
+/* All ends are weighed by what hosts found, before any verdict changes. A host that fails by the results of others is no witness
+ * by that, and the results of two such ends about each other stay as they are. */
 static void settle_ends(struct audit *a, uint32_t from)
 {
     for (uint32_t i = 0, n; i < a->item_count; i += n) {
@@ -226,7 +227,7 @@ static bool fails_itself(const struct audit_result *r)
     return r->status == AUDIT_FAIL && !r->by_others;
 }
 
-/* Of an end's results, which are in the order of the other hosts: with how many it was judged, and with how many it fails. */
+/* The results of an end, in the order of the other hosts: with how many hosts it was judged, and with how many it fails. */
 static void count_partners(const struct audit_result *of, uint32_t count, uint32_t *ret_judged,
                            uint32_t *ret_failed)
 {
@@ -255,7 +256,7 @@ static void spare(struct audit_result *r, const struct check *c, bool others)
                      : "with this host alone: no other one was tried";
 }
 
-/* What one other host has a part in fails nobody; over the front end, nor do fewer than most. */
+/* A failure with one other host only doesn't fail. Over the front end a minority doesn't, either. */
 static void spare_single(struct audit *a, const struct check *c, uint32_t from)
 {
     for (uint32_t i = from, n, judged, failed; i < a->count; i += n) {

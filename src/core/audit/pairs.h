@@ -1,15 +1,16 @@
-/* pairs.h: whose fault it is where hosts judge each other by pairs; of core/audit alone.
+/* pairs.h: finds whose fault it is when hosts judge each other by pairs; of core/audit alone.
  *
- * A pair that fails tells of one of its two ends, or of what lies between. A neighbour that takes no packet of full size,
- * or none at all, would fail everybody who sends it some: a drain of all hosts round one. So the results of a check of pairs
- * (CHECK_PAIRS) are laid side by side. An interface of which most neighbours find the same, two hosts or more, has the fault: it
- * fails, and what they found of it is a warning. Who finds the same of most of its own neighbours is no witness, for the fault
- * may be its own. Where what lies between has many pairs nobody can tell, and all fail.
+ * A pair fails because of one of its two ends, or because of something between them. A neighbour that takes no packet of full
+ * size, or none at all, would fail every host that sends to it: all hosts round one would be drained. So the results of a check
+ * of pairs (CHECK_PAIRS) are compared. If most neighbours of an interface find the failure, at least two hosts, that interface
+ * has the fault: it fails, and the neighbours' results of it become warnings. A host that finds the failure with most of its own
+ * neighbours is no witness: the fault may be its own. If a part between the ends has many pairs, the fault can't be placed, and
+ * all fail.
  *
- * A pair is half the other host's word. So an interface fails by pairs with two hosts, by its own results as by others'. One host
- * alone is a warning, and where no other one was tried nobody knows. */
+ * Half of a pair is the other host's report. So an interface fails only by pairs with two hosts, by its own results as by those
+ * of others. A failure with one host is a warning. If no other host was tried, the result is unknown. */
 #pragma once
 #include "core/audit/rule.h"
 
-/* Results from `from` on are of check c. Uses the audit's items. */
+/* The results from `from` on are those of check c. It uses the audit's items. */
 void pairs_settle(struct audit *a, const struct check *c, uint32_t from);

@@ -57,7 +57,7 @@ size_t sheet_part_encode(const struct sheet *s, unsigned part, char *to, size_t 
     return used;
 }
 
-/* One line, 0-terminated; its tabs become ends. kept: the controller has written it. */
+/* line: one line, 0-terminated; its tabs become ends of strings. kept: the controller has written it. */
 static void take_line(struct sheet *s, char *line, bool kept)
 {
     char *fields[FIELDS] = {line};

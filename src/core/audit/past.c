@@ -1,7 +1,7 @@
 /* past.c: see past.h. */
 #include "core/audit/past.h"
 
-/* The fact a day before, of the same boot; NULL: none is known. */
+/* The fact of a day before, of the same boot; NULL: it is not known. */
 static const struct fact *before(const struct judging *j, enum fact_id id, double up_s,
                                  double *ret_seconds)
 {

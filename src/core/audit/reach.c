@@ -3,7 +3,7 @@
 
 #include "base/prng.h"
 
-/* All hosts in a ring, each with those two strides before and behind it. */
+/* All hosts are in a ring. Each one's peers are at two strides, before and behind it. */
 uint32_t reach_peers(uint64_t seed, uint32_t count, uint32_t index,
                      uint32_t ret_peers[static REACH_PEERS])
 {
@@ -22,7 +22,7 @@ uint32_t reach_peers(uint64_t seed, uint32_t count, uint32_t index,
     }
     for (int k = 0; k < REACH_PEERS / 2 && strides[k] <= half; k++) {
         ret_peers[n++] = (index + strides[k]) % count;
-        if (strides[k] * 2 != count) { /* else it is the same one */
+        if (strides[k] * 2 != count) { /* else both are the same host */
             ret_peers[n++] = (index + count - strides[k]) % count;
         }
     }

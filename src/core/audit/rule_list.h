@@ -1,17 +1,17 @@
-/* rule_list.h: the rules that only one or two checks have; of core/audit alone. */
+/* rule_list.h: rules that only one or two checks use; of core/audit alone. */
 #pragma once
 #include "core/audit/rule.h"
 
-/* A test of this audit did not come to its end: the verdict is there. why: "busy", "failed: no connections". */
+/* A test of this audit was not completed: sets the verdict. why: "busy", "failed: no connections". */
 void rule_not_measured(struct judging *j, const char *why);
-/* Of the fact `edge`: the faster direction; false: it has no delay, or nobody knows how many hops lie between. */
+/* The faster direction of the fact `edge`. False: it has no delay, or the number of hops is not known. */
 struct edge_delay {
     long long least_ns, bound_ns;
     int hops;
     bool rail;
 };
 bool edge_delay_of(const char *text, struct edge_delay *ret);
-/* Of two facts `matrix` of one interface: do its delays differ by more than be.lat.drift lets pass? */
+/* Do the delays of two facts `matrix` of one interface differ by more than be.lat.drift allows? */
 bool matrix_delays_differ(const struct check *c, const struct fact *was, const struct fact *is,
                           char ret_was[static 64], char ret_is[static 64]);
 void rule_words_not(struct judging *j);

@@ -1,10 +1,10 @@
-/* rules.c: the forms that most checks have: a word of some, a number up to a limit, what is declared. */
+/* rules.c: the forms of most checks: one of some words, a number up to a limit, a declared value. */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/audit/rule_list.h"
 
-/* Is `word` one of those that `words` has, apart by blanks? */
+/* Is `word` one of `words`, which are separated by blanks? */
 static bool among(const char *words, const char *word)
 {
     const size_t size = strlen(word);
@@ -28,7 +28,7 @@ void rule_words(struct judging *j)
     }
 }
 
-/* A warning where it is one of `words`. */
+/* A warning if it is one of `words`. */
 void rule_words_not(struct judging *j)
 {
     const char *value = judge_text(j, j->check->facts[0], j->subject);
@@ -84,7 +84,7 @@ void rule_declared_least(struct judging *j)
               judge_format(j, "at least %lld, as declared", (long long)least));
 }
 
-/* How many subjects are listed: as many as declared, or as others have. */
+/* The number of listed subjects: as many as declared, or as others have. */
 void rule_count(struct judging *j)
 {
     uint32_t count;
@@ -109,7 +109,7 @@ void rule_count(struct judging *j)
     judge_join(j, "", judge_format(j, "%u", count), 0);
 }
 
-/* Required and forbidden names of those listed: "slurmd !firewalld". */
+/* Required and forbidden names among those listed: "slurmd !firewalld". */
 void rule_names(struct judging *j)
 {
     const char *declared = judge_declared(j);

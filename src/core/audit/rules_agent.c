@@ -1,4 +1,4 @@
-/* rules_agent.c: rules of what the host's agent knows: clock, paths to neighbours, switches, delays of a job's messages. */
+/* rules_agent.c: rules for facts from the host's agent: clock, paths to neighbours, switches, delays of a job's messages. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -103,7 +103,7 @@ struct edge {
     bool timed, silent;
 };
 
-/* As service/inspect/agent.c writes it. */
+/* The format of service/inspect/agent.c. */
 static bool edge_words(const char *text, struct edge *e)
 {
     const char *delays = strstr(text, ", least ");
@@ -131,7 +131,7 @@ static bool edge_of(struct judging *j, const char *subject, struct edge *e)
     return true;
 }
 
-/* A host that is off is as silent as one whose NIC is cut off. */
+/* A neighbour that is switched off is as silent as one whose NIC is cut off. */
 static const char *unheard(const struct edge *e)
 {
     return e->silent
@@ -178,7 +178,7 @@ void rule_reach_cross(struct judging *j)
     reached(j, false);
 }
 
-/* Some paths of many. */
+/* Some of the paths are dead. */
 void rule_paths(struct judging *j)
 {
     struct edge e;
@@ -197,7 +197,7 @@ void rule_paths(struct judging *j)
     }
 }
 
-/* The last 16 packets of full size, on all paths in turn: one path of four is a quarter of them. */
+/* The last 16 packets of full size, sent over all paths in turn: one path of four is a quarter of them. */
 void rule_full_size(struct judging *j)
 {
     enum { LEAST_TRIED = 8 };
@@ -230,7 +230,7 @@ void rule_path_count(struct judging *j)
     if (!edge_of(j, j->subject, &e)) {
         return;
     }
-    if (e.hops < 0) { /* within a leaf there is one path */
+    if (e.hops < 0) { /* within a leaf there is only one path */
         not_measured(j, REASON_NOT_RUN, "how many hops lie between is not known");
         return;
     }
@@ -281,8 +281,8 @@ static bool timed(struct judging *j, struct edge *e)
     return e->timed && e->bound >= 0;
 }
 
-/* The faster direction, against neighbours as many hops away; be.lat.asym has the other one. What three
- * bounds of the clocks explain is nothing. */
+/* The faster direction is compared with neighbours that are as many hops away; be.lat.asym judges the other direction. A
+ * difference that three bounds of the clocks explain doesn't count. */
 void rule_delay(struct judging *j)
 {
     struct edge e;
@@ -323,8 +323,8 @@ void rule_jitter(struct judging *j)
     }
 }
 
-/* A job meets others than probes do. Then it is compared with the farthest neighbour of its interface: of the fabric's ways no
- * one is much longer. NULL: no neighbour of it has a delay. */
+/* A job may use pairs that probes don't. Then the job's lane is compared with the farthest neighbour of its interface: no way
+ * through the fabric is much longer. NULL: no neighbour of the interface has a delay. */
 static const char *farthest(const struct judging *j, struct edge *ret)
 {
     const size_t own = strcspn(j->subject, " ");
@@ -343,8 +343,8 @@ static const char *farthest(const struct judging *j, struct edge *ret)
     return far != NULL ? far->subject : NULL;
 }
 
-/* A job's own messages against probes of the same two NICs. Programs and their queues are in the messages' time alone, so what is
- * usual is what other lanes have, on any host. */
+/* A job's own messages against probes between the same two NICs. Messages also take the time of programs and their queues. So the
+ * usual difference is that of other lanes, on any host. */
 void rule_inband(struct judging *j)
 {
     struct audit *a = j->audit;
@@ -357,7 +357,7 @@ void rule_inband(struct judging *j)
     }
     const char *far = sheet_find(j->sheet, FACT_EDGE, j->subject) == NULL ? farthest(j, &e) : NULL;
     if (far != NULL) {
-        (void)judge_text(j, FACT_EDGE, far); /* its evidence */
+        (void)judge_text(j, FACT_EDGE, far); /* the evidence */
     } else if (!timed(j, &e)) {
         return;
     }
@@ -375,7 +375,7 @@ void rule_inband(struct judging *j)
     }
 }
 
-/* As far as the site wants a host that is put in another's place: "hops 3 us 12"; either one alone is fine. */
+/* The site's condition for a spare host in another one's place: "hops 3 us 12"; either one alone is allowed. */
 void rule_spare(struct judging *j)
 {
     const char *declared = judge_declared(j), *hops, *us;
@@ -401,7 +401,7 @@ void rule_spare(struct judging *j)
         not_measured(j, REASON_NOT_RUN, "how many hops lie between is not known");
         return;
     }
-    /* what the clocks' bound may add is nobody's distance */
+    /* the clocks' bound is error, not distance */
     const double least = has_us ? (double)(e.out > e.in ? e.out : e.in) / 1000 : 0,
                  bound = has_us ? (double)e.bound / 1000 : 0;
     const bool far = (has_hops && e.hops > hops_most) || least - bound > us_most;
@@ -411,7 +411,7 @@ void rule_spare(struct judging *j)
               declared);
 }
 
-/* ---- the front end, as service/agent/reach.c writes it ---- */
+/* ---- the front end, in the format of service/agent/reach.c ---- */
 
 void rule_fe_reach(struct judging *j)
 {
@@ -442,9 +442,9 @@ void rule_fe_path(struct judging *j)
     }
 }
 
-/* ---- what was ---- */
+/* ---- the past ---- */
 
-/* As service/controller/audit/history.c writes it. Hosts of all products are compared. */
+/* The format of service/controller/audit/history.c. Hosts of all products are compared. */
 void rule_history(struct judging *j)
 {
     const char *text = judge_text(j, FACT_HISTORY, "");
@@ -472,7 +472,7 @@ void rule_history(struct judging *j)
 
 enum { ON_SWITCH_LEAST = 5 };
 
-/* The name that two thirds of a switch's interfaces have, over all hosts; NULL: there is none. */
+/* The name that two thirds of a switch's interfaces report, over all hosts; NULL: there is none. */
 static const char *name_on(const struct audit *a, const char *far)
 {
     const char *best = NULL;
@@ -484,7 +484,7 @@ static const char *name_on(const struct audit *a, const char *far)
             continue;
         }
         all++;
-        if (most == 0) { /* the majority's vote, of which a second pass makes sure */
+        if (most == 0) { /* majority vote; a second pass verifies it */
             best = m[i].fact->subject;
             most = 1;
         } else {
@@ -498,7 +498,7 @@ static const char *name_on(const struct audit *a, const char *far)
     return all >= ON_SWITCH_LEAST && most * 3 >= all * 2 ? best : NULL;
 }
 
-/* Of this host, the interface that hangs where `name` should: the two are exchanged. NULL: none. */
+/* The interface of this host that hangs where `name` should: the two cables are exchanged. NULL: none. */
 static const char *exchanged_with(struct judging *j, const char *should)
 {
     const struct fact *other = sheet_find(j->sheet, FACT_NET_SWITCH, should);

@@ -9,7 +9,7 @@
 #include "core/audit/past.h"
 #include "core/audit/rule_list.h"
 
-/* The bridge above, or NULL: the device is part of the root, or nobody knows; the verdict is there then. */
+/* The bridge above the device. NULL: the device is part of the root, or the bridge is not known; the verdict is set then. */
 static const char *bridge_above(struct judging *j)
 {
     const char *above = judge_text(j, FACT_PCI_ABOVE, j->subject);
@@ -59,7 +59,7 @@ void rule_pcie_speed(struct judging *j)
     const char *most = transfers(own) < transfers(other) ? own : other;
     if (transfers(now) >= transfers(most)) {
         judge_end(j, AUDIT_PASS, now, most);
-    } else if (strcmp(kind, "gpu") == 0) { /* it lowers its link when it has nothing to do */
+    } else if (strcmp(kind, "gpu") == 0) { /* a GPU lowers its link's speed when it is idle */
         judge_end(j, AUDIT_UNKNOWN, now, most);
         j->result->reason = REASON_NOT_RUN;
         j->result->note = "a GPU lowers its link while it idles: only under load it is known";
@@ -84,7 +84,7 @@ void rule_numa(struct judging *j)
               "a node");
 }
 
-/* What was not corrected counts since boot; what was, by the hour. */
+/* Uncorrected errors count since boot, corrected ones by the hour. */
 void rule_aer(struct judging *j)
 {
     int64_t fatal, nonfatal;
@@ -147,8 +147,8 @@ void rule_irqs(struct judging *j)
               "all on the NIC's node");
 }
 
-/* Of the same port of other hosts of this kind: how many are up, less those that are down. `*ret_known`: two or more
- * are known. */
+/* Of the same port of other hosts of this kind: the number that are up, minus the number that are down. `*ret_known`: at least
+ * two are known. */
 static int peers_up(struct judging *j, bool *ret_known)
 {
     const struct audit *a = j->audit;
@@ -168,7 +168,7 @@ static int peers_up(struct judging *j, bool *ret_known)
     return up - down;
 }
 
-/* A port that nobody uses is none: without an address, and down on most hosts of its kind. */
+/* A port that is not used doesn't count: it has no address, and is down on most hosts of its kind. */
 static void port_down(struct judging *j, const char *found, const char *expected)
 {
     const struct fact *gids = sheet_find(j->sheet, FACT_PORT_GIDS, j->subject);
@@ -217,7 +217,7 @@ void rule_port_active(struct judging *j)
     }
 }
 
-/* So many an hour fail, so many in all warn. */
+/* It fails above so many an hour, and warns above so many in all. */
 void rule_symbols(struct judging *j)
 {
     struct past_count c;
@@ -233,7 +233,7 @@ void rule_symbols(struct judging *j)
     }
 }
 
-/* A link goes down some times while a host boots, or its driver is loaded; those are none. */
+/* A link goes down a few times while a host boots, or when its driver is loaded: those don't count. */
 void rule_flaps(struct judging *j)
 {
     enum { FLAPS_BEGINNING = 3 };
@@ -268,7 +268,7 @@ void rule_drops(struct judging *j)
     }
 }
 
-/* "3 v2 ip4": index, type, family of the GID that jobs use. */
+/* "3 v2 ip4": index, type and family of the GID that jobs use. */
 void rule_gid_index(struct judging *j)
 {
     const char *gid = judge_text(j, FACT_PORT_GID, j->subject);
@@ -294,7 +294,7 @@ void rule_gid_type(struct judging *j)
     judge_end(j, strstr(gid, " v2 ") != NULL ? AUDIT_PASS : AUDIT_FAIL, gid, "RoCE v2");
 }
 
-/* "v2 ip4" of the entry in "0 v1 link, 3 v2 ip4"; NULL: it is empty. */
+/* The entry's "v2 ip4" in "0 v1 link, 3 v2 ip4"; NULL: the entry is empty. */
 static const char *gid_at(const char *table, int index)
 {
     const char *entry;
@@ -309,8 +309,8 @@ static const char *gid_at(const char *table, int index)
     return NULL;
 }
 
-/* Indices by name: "3 of process 4711, 1 of process 4712". NULL: all are there, and of RoCE v2; where the host's
- * own index is of v1, that is be.roce.gid_type's to tell. */
+/* GIDs by index: "3 of process 4711, 1 of process 4712". NULL: all exist, and are of RoCE v2. If the host's own index is of v1,
+ * the check be.roce.gid_type reports it. */
 static const char *strange_index(struct judging *j, const char *users, const char *table)
 {
     const struct fact *own = sheet_find(j->sheet, FACT_PORT_GID, j->subject);
@@ -331,7 +331,7 @@ static const char *strange_index(struct judging *j, const char *users, const cha
     return NULL;
 }
 
-/* Has an entry of "3 10.100.0.1, 5 10.100.0.2" this address? */
+/* Does an entry of "3 10.100.0.1, 5 10.100.0.2" have this address? */
 static bool table_has(const char *table, const char *address, size_t size)
 {
     const char *entry;
@@ -346,7 +346,7 @@ static bool table_has(const char *table, const char *address, size_t size)
     return false;
 }
 
-/* GIDs by value. NULL: each address is in the table. */
+/* GIDs by value. NULL: the table has each address. */
 static const char *strange_address(struct judging *j, const char *users, const char *table)
 {
     const char *user;
@@ -361,7 +361,7 @@ static const char *strange_address(struct judging *j, const char *users, const c
     return NULL;
 }
 
-/* What the environment of processes names, and what Foliot's own queue pairs use. */
+/* The GIDs in the environment of processes, and those of Foliot's own queue pairs. */
 void rule_gid_job(struct judging *j)
 {
     const struct fact *net = sheet_find(j->sheet, FACT_PORT_NET, j->subject),
@@ -457,7 +457,7 @@ void rule_front_end(struct judging *j)
                   judge_format(j, "%s: %s, carrier %lld", net, state, (long long)carrier), "up");
     } else if (judge_number(j, FACT_NET_SPEED, net, &speed) &&
                judge_number(j, FACT_NET_MTU, net, &mtu)) {
-        /* a driver without a speed has -1 there: virtual NICs */
+        /* drivers without a speed report -1: virtual NICs */
         judge_join(j, "",
                    speed > 0
                        ? judge_format(j, "%lld Mbit/s, MTU %lld", (long long)speed, (long long)mtu)
@@ -482,7 +482,7 @@ void rule_route(struct judging *j)
     }
 }
 
-/* The other host that has this neighbour's address ("ADDRESS INTERFACE"); UINT32_MAX: none of the fleet. */
+/* The other host with this neighbour's address ("ADDRESS INTERFACE"); UINT32_MAX: no host of the fleet has it. */
 static uint32_t host_of_neighbour(const struct judging *j, const char *subject)
 {
     const struct audit *a = j->audit;
@@ -499,7 +499,7 @@ static uint32_t host_of_neighbour(const struct judging *j, const char *subject)
     return UINT32_MAX;
 }
 
-/* Does this interface have a neighbour in that state which is another host of the fleet than `but`? */
+/* Does this interface have a neighbour in that state which is a host of the fleet other than `but`? */
 static bool has_neighbour(const struct judging *j, const char *state, uint32_t but)
 {
     const char *net = j->subject + strcspn(j->subject, " ");
@@ -518,7 +518,8 @@ static bool has_neighbour(const struct judging *j, const char *state, uint32_t b
     return false;
 }
 
-/* Neighbours that are hosts of the fleet, by their addresses. One that is off answers nobody: two fail an interface. */
+/* Neighbours that are hosts of the fleet, by their addresses. A host that is off doesn't answer, so only two silent ones fail an
+ * interface. */
 void rule_neighbour(struct judging *j)
 {
     const char *state = judge_text(j, FACT_NET_NEIGHBOUR, j->subject);

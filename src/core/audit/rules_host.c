@@ -7,7 +7,7 @@
 #include "core/audit/past.h"
 #include "core/audit/rule_list.h"
 
-/* Of a host. */
+/* A number of the host. */
 static bool host_number(struct judging *j, enum fact_id id, int64_t *ret)
 {
     return judge_number(j, id, "", ret);
@@ -33,7 +33,7 @@ void rule_net_buf(struct judging *j)
     judge_found_in(j, receive < least ? FACT_OS_RMEM_MAX : FACT_OS_WMEM_MAX);
 }
 
-/* Drivers of the kernel itself have no build of their own. */
+/* Drivers that are part of the kernel have no build of their own. */
 void rule_module(struct judging *j)
 {
     const struct fact *build = judge_look(j, FACT_OS_MODULE_BUILD, j->subject);
@@ -92,7 +92,7 @@ void rule_log(struct judging *j)
     judge_end(j, AUDIT_PASS, "none", "none since boot");
 }
 
-/* A code of the text "48 79", apart by blanks. */
+/* One of the codes of the text "48 79", separated by blanks. */
 static bool has_code(const char *text, const char *codes)
 {
     char code[16];
@@ -133,7 +133,7 @@ void rule_xid(struct judging *j)
     }
 }
 
-/* What was not corrected counts since boot; what was, by the day. */
+/* Uncorrected errors count since boot, corrected ones by the day. */
 void rule_ecc(struct judging *j)
 {
     int64_t ue;
@@ -170,7 +170,7 @@ void rule_mem_free(struct judging *j)
               judge_format(j, "at least %.15g %% of %lld MiB", j->fail, (long long)total / 1024));
 }
 
-/* Only a declared or common command line can be compared, key by key. */
+/* A command line can be compared, key by key, only with a declared one or a common one. */
 void rule_pending(struct judging *j)
 {
     const char *runs = judge_text(j, FACT_OS_KERNEL, ""),
@@ -197,7 +197,7 @@ void rule_processes(struct judging *j)
     }
 }
 
-/* As service/inspect/bmc.c writes it: the controller compares with limits of its own. */
+/* The format of service/inspect/bmc.c: the controller compares with its own limits. */
 static void controllers_word(struct judging *j)
 {
     static const char bad[] = " failed critical no-input ",
@@ -259,7 +259,8 @@ void rule_retrans(struct judging *j)
     if (!past_counts(j, ids, 2, counted, &time)) {
         return;
     }
-    if (counted[0] < SENT_LEAST && time.since == SINCE_LOOK) { /* then all that were ever sent */
+    /* if these are few, it takes all that were ever sent */
+    if (counted[0] < SENT_LEAST && time.since == SINCE_LOOK) {
         if (!host_number(j, FACT_OS_SEGMENTS, &sent) || !host_number(j, FACT_OS_RETRANS, &again)) {
             return;
         }
@@ -291,7 +292,7 @@ void rule_steers(struct judging *j)
     }
 }
 
-/* What hangs is the failure here, and not the reason of an unknown. */
+/* A mount that hangs is a failure here, not a reason for unknown. */
 void rule_mount(struct judging *j)
 {
     const struct fact *answers = judge_look(j, FACT_MOUNT_ANSWERS, j->subject);
@@ -328,7 +329,7 @@ void rule_site(struct judging *j)
               line, "exit status 0");
 }
 
-/* Variables of /etc/nccl.conf: none that switches a transport off, and all hosts the same. */
+/* Variables of /etc/nccl.conf: none may switch a transport off, and all hosts must have the same. */
 void rule_nccl_conf(struct judging *j)
 {
     char text[FACT_VALUE_MAX] = "";

@@ -35,7 +35,7 @@ static bool has_lid(const char *ranges, int64_t lid)
     return false;
 }
 
-/* Does the manager of the port's subnet live on this host? */
+/* Does the manager of the port's subnet run on this host? */
 static bool has_port(const struct sheet *s, int64_t lid)
 {
     uint32_t count;
@@ -50,7 +50,7 @@ static bool has_port(const struct sheet *s, int64_t lid)
     return false;
 }
 
-/* By the files of one manager. False: they have nothing of this port. */
+/* Judges by the files of one manager. False: they don't have this port. */
 static bool judge_routes(struct judging *j, const struct sheet *manager, const char *name,
                          int64_t lid)
 {
@@ -80,13 +80,13 @@ static bool judge_routes(struct judging *j, const struct sheet *manager, const c
     return true;
 }
 
-/* Two subnets may number their ports alike, so all managers with that number are asked for this device. */
+/* Two subnets may use the same port numbers, so all managers with that number are searched for this device. */
 void rule_ib_routes(struct judging *j)
 {
     const struct audit *a = j->audit;
     const size_t device_size = strcspn(j->subject, "/");
     char device[64], name[64];
-    bool lacks = false; /* one of them has nothing of this port */
+    bool lacks = false; /* one of them doesn't have this port */
     int64_t sm, lid;
 
     snprintf(device, sizeof(device), "%.*s", (int)device_size, j->subject);
@@ -117,7 +117,7 @@ void rule_ib_routes(struct judging *j)
     }
 }
 
-/* The top bit of a key is full membership. */
+/* The top bit of a key means full membership. */
 void rule_pkeys(struct judging *j)
 {
     const char *keys = judge_text(j, FACT_PORT_PKEYS, j->subject);

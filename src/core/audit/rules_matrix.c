@@ -1,4 +1,4 @@
-/* rules_matrix.c: rules of a matrix of all NICs: what matrix_words has of one interface. */
+/* rules_matrix.c: rules of a matrix of all NICs: the text of matrix_words for one interface. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,16 +9,16 @@
 
 struct words {
     unsigned cells, unmeasured, dead_out, dead_in, sent_out, lost_out, sent_in, lost_in;
-    unsigned
-        partners; /* with one of them nothing goes one way, and that is not this NIC's fault alone */
-    char why[16]; /* of most that is not measured */
+    /* partners with which nothing passes one way, through no fault of this NIC alone */
+    unsigned partners;
+    char why[16]; /* the reason for most unmeasured cells */
     long long out, in, limit, bound, near, far, drift_out, drift_in;
-    unsigned dead_alone; /* cells of a NIC that met one host alone */
-    unsigned steady;     /* s; UINT_MAX: nobody knows of a time without step */
-    unsigned shared;     /* packets lost with those of most others of its leaf */
-    unsigned alone;      /* with one host, and fewer with all others */
+    unsigned dead_alone; /* dead cells of a NIC that met one host only */
+    unsigned steady;     /* seconds; UINT_MAX: its clock was never seen out of step */
+    unsigned shared;     /* lost packets, like those of most others of its leaf */
+    unsigned alone;      /* packets lost with one host, while fewer are lost with all others */
     unsigned marked, remarked_out, remarked_in, elsewhere, within, across; /* cells */
-    bool unmarked; /* no packet of its rail's cells was marked */
+    bool unmarked; /* no packet in the cells of its rail was marked */
     bool delays, leaves, drifts, parted, marks, late_by_one;
     char leaf[64], declared[64];
 };
@@ -88,7 +88,7 @@ static bool words_of(const char *text, struct words *w)
                   &w->lost_out, &w->sent_in, &w->lost_in) == 9;
 }
 
-/* False: the verdict is there already. Some cells are enough: medians are of those. */
+/* False: the verdict is set already. Some measured cells are enough: medians use those. */
 static bool matrix_of(struct judging *j, struct words *w)
 {
     const char *text = judge_text(j, FACT_MATRIX, j->subject);
@@ -163,7 +163,7 @@ void rule_matrix_loss(struct judging *j)
         missing(j, w.why[0] != 0 ? w.why : "");
         return;
     }
-    /* with the worst host, which they are without, one at least was lost, too */
+    /* these are without the worst host, with which at least one more was lost */
     judge_end(j,
               lost + 1 < LEAST_LOST || worst <= j->warn ? AUDIT_PASS
               : worst > j->fail                         ? AUDIT_FAIL
@@ -187,7 +187,8 @@ void rule_matrix_loss(struct judging *j)
     }
 }
 
-/* A direction between this interface and another one of its rail; no subject: all packets came, or chance took some. */
+/* A direction between this interface and another one of its rail. Without a subject: all packets came, or the losses were
+ * chance. */
 void rule_matrix_path(struct judging *j)
 {
     enum { WITNESSES_LEAST = 2 };
@@ -216,7 +217,7 @@ void rule_matrix_path(struct judging *j)
     }
 }
 
-/* Whose all these blocks are: of most that a leaf sends, or gets, it is that leaf; else it is what lies between the two. */
+/* The cause of these blocks: a leaf, if most blocks from it or to it are late; else something between the two leaves. */
 static const char *whose(unsigned from_late, unsigned from, unsigned to_late, unsigned to)
 {
     return from > 1 && 2 * from_late > from ? "so are most from the first leaf: its ways up"
@@ -225,7 +226,7 @@ static const char *whose(unsigned from_late, unsigned from, unsigned to_late, un
                : "from the first leaf to the second alone: a spine or a trunk between them";
 }
 
-/* A block between two leaves ("LEAF LEAF"), or a direction between two interfaces; no subject: there is none. */
+/* A block between two leaves ("LEAF LEAF"), or a direction between two interfaces. Without a subject: there is none. */
 void rule_matrix_late(struct judging *j)
 {
     const char *text = judge_text(j, FACT_MATRIX_LATE, j->subject);
@@ -260,7 +261,7 @@ void rule_matrix_late(struct judging *j)
     }
 }
 
-/* What is known of marks, whatever became of them. */
+/* Lists what is known of the marks. */
 static void judge_marks(struct judging *j, const struct words *w)
 {
     const bool own = w->remarked_out > 0 || w->remarked_in > 0;
@@ -289,7 +290,7 @@ static void judge_marks(struct judging *j, const struct words *w)
                                     : "on some ways alone: a leaf, a spine or a trunk rewrites it";
 }
 
-/* Of the port's interface. */
+/* Judges by the port's interface. */
 void rule_dscp_path(struct judging *j)
 {
     const char *net = judge_text(j, FACT_PORT_NET, j->subject), *text;
@@ -344,7 +345,7 @@ static bool delays_of(struct judging *j, struct words *w)
     return w->delays;
 }
 
-/* A clock that has just come into step is still settling, and all delays of its host move with it. */
+/* A clock that has just come into step is still settling, and moves all delays of its host. */
 static bool is_young(struct judging *j, const struct words *w)
 {
     enum { CLOCK_YOUNG_S = 60 };
@@ -367,7 +368,7 @@ void rule_matrix_delay(struct judging *j)
     const double least = (double)w.limit > j->fail ? (double)w.limit : j->fail,
                  bounds = 3 * (double)w.bound;
     const double worst = (double)(w.out > w.in ? w.out : w.in);
-    /* A clock that is off makes one side later and the other one as much earlier: both together are free of it. */
+    /* a clock error makes one side later and the other one earlier by as much: the sum of both is free of it */
     const bool surely = (double)(w.out + w.in) > 2 * least;
     const bool both = (double)w.out > least && (double)w.in > least;
     const char *found =
@@ -435,7 +436,7 @@ void rule_matrix_leaf(struct judging *j)
     }
 }
 
-/* What this interface had when somebody accepted an audit; without that, what it had in the matrix before. False: neither. */
+/* This interface's value in the audit that a person accepted; else its value in the matrix before. False: there is neither. */
 static bool drift_of(struct judging *j, struct words *w)
 {
     const struct sheet *accepted = j->sheet->accepted;

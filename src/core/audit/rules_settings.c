@@ -1,4 +1,4 @@
-/* rules_settings.c: rules of what drivers and GPU libraries tell: settings that ought to be alike, and counters. */
+/* rules_settings.c: rules for facts from drivers and GPU libraries: settings that should be alike, and counters. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 /* ---- GPUs ---- */
 
-/* NULL: it has no value; a GPU that does not have it is skipped. */
+/* NULL: it has no value. A GPU without this feature is skipped. */
 static const char *of_gpu(struct judging *j, enum fact_id id)
 {
     const struct fact *fact = judge_look(j, id, j->subject);
@@ -31,7 +31,7 @@ static bool number_of_gpu(struct judging *j, enum fact_id id, int64_t *ret)
     return value != NULL && fact_number(value, ret);
 }
 
-/* All facts of the check, as with most GPUs of the model. */
+/* All facts of the check must be as on most GPUs of the model. */
 void rule_gpu_alike(struct judging *j)
 {
     const struct check *c = j->check;
@@ -127,7 +127,7 @@ void rule_gpu_replays(struct judging *j)
     }
 }
 
-/* What was read is nothing that can be judged. */
+/* The text that was read can't be judged. */
 static void not_told(struct judging *j, const char *found, const char *why)
 {
     judge_end(j, AUDIT_UNKNOWN, found, NULL);
@@ -155,7 +155,7 @@ void rule_gpu_fabric(struct judging *j)
     }
 }
 
-/* Takes the next part of a version from it: numbers apart by dots, and a part that isn't there is 0. */
+/* Takes the next part of a version: numbers are separated by dots, and a missing part is 0. */
 static bool next_part(const char **version, unsigned *ret_part)
 {
     int used = 0;
@@ -171,7 +171,7 @@ static bool next_part(const char **version, unsigned *ret_part)
     return true;
 }
 
-/* False: one of them is no version. */
+/* False: one of them is not a version. */
 static bool compare_versions(const char *a, const char *b, int *ret_order)
 {
     unsigned x, y;
@@ -188,7 +188,7 @@ static bool compare_versions(const char *a, const char *b, int *ret_order)
     return true;
 }
 
-/* At least what is declared; else as with most. */
+/* At least the declared version; else the version of most hosts. */
 void rule_gpu_runtime(struct judging *j)
 {
     const char *version = of_gpu(j, FACT_GPU_RUNTIME);
@@ -217,7 +217,7 @@ static const char *interface_of(struct judging *j)
                                              : j->subject;
 }
 
-/* The first fact of the check, as with the same interface of most hosts. */
+/* The first fact of the check must be as for the same interface of most hosts. */
 void rule_setting(struct judging *j)
 {
     const char *net = interface_of(j),
@@ -247,7 +247,7 @@ void rule_optics(struct judging *j)
     }
 }
 
-/* Global pause stops all classes of a link; priority flow control only its own. */
+/* Global pause stops all classes of a link. Priority flow control stops only its own class. */
 void rule_pause(struct judging *j)
 {
     const char *net = interface_of(j),
@@ -268,7 +268,7 @@ void rule_pause(struct judging *j)
     }
 }
 
-/* A block that could not be mended had at least 16 wrong symbols (RS(544,514), IEEE 802.3 clause 91). */
+/* A block that could not be corrected had at least 16 wrong symbols (RS(544,514), IEEE 802.3 clause 91). */
 void rule_error_rate(struct judging *j)
 {
     enum { BITS_OF_LOST = 16 };
@@ -290,7 +290,8 @@ void rule_error_rate(struct judging *j)
     if (!past_counts(j, ids, 3, counted, &time)) {
         return;
     }
-    const bool few = (double)counted[2] * 8 < least_bits; /* then all that ever came */
+    /* if these are few, it takes all that ever came */
+    const bool few = (double)counted[2] * 8 < least_bits;
     const int64_t lost = few ? now[0] : counted[0], mended = few ? now[1] : counted[1];
     const double all = (double)(few ? now[2] : counted[2]) * 8,
                  after = (double)lost * BITS_OF_LOST / all,

@@ -1,4 +1,4 @@
-/* rules_tests.c: rules of tests that somebody ran (facts test.*), and of what jobs are given. */
+/* rules_tests.c: rules of tests that somebody ran (facts test.*), and of the values that jobs are given. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { RUNS_LEAST = 3 };
 
-/* What this audit's tests of the host came to: a word of core/audit/perf.h, and more. NULL: it made none. */
+/* The outcome of this audit's tests of the host: a word of core/audit/perf.h, or more. NULL: it made none. */
 static const char *tested(struct judging *j)
 {
     const struct fact *perf = sheet_find(j->sheet, FACT_PERF, "");
@@ -39,7 +39,7 @@ void rule_not_measured(struct judging *j, const char *why)
     }
 }
 
-/* False: nobody keeps results here, or nobody ran this one; the verdict is there then. */
+/* False: no results are kept, or nobody ran this test; the verdict is set then. */
 static bool kept(struct judging *j, enum fact_id id, const char *name, const struct fact **ret)
 {
     const struct fact *fact = judge_look(j, id, name);
@@ -78,10 +78,11 @@ static bool test_number(struct judging *j, enum fact_id id, const char *name, in
     return kept(j, id, name, &fact) && fact_number(fact->value, ret);
 }
 
-/* What this audit found of an interface in tests of pairs (service/controller/audit/perf_facts.c). */
+/* This audit's result for an interface in tests of pairs (service/controller/audit/perf_facts.c). */
 struct tested_nic {
-    double rate, usual, worse; /* worse: percent, by its retests */
-    double busy; /* percent of its best test in which processors may have been the limit */
+    double rate, usual, worse; /* worse: by its retests, in percent */
+    /* the share of its best test in which processors may have been the limit, in percent */
+    double busy;
     unsigned partners, cohort, retests;
     char verdict[32];
 };
@@ -91,7 +92,7 @@ static bool read_tested(const struct fact *f, struct tested_nic *ret)
     const char *busy = strstr(f->value, ", processors ");
 
     if (busy == NULL || sscanf(busy, ", processors %lf %%", &ret->busy) != 1) {
-        ret->busy = 0; /* of an audit of before */
+        ret->busy = 0; /* an earlier release's audit */
     }
     return f->state == FACT_VALUE &&
            sscanf(f->value,
@@ -110,8 +111,7 @@ static bool is_slower(const struct tested_nic *nic)
     return strcmp(nic->verdict, "slower") == 0;
 }
 
-/* Of the host's interfaces the one that is slower, else the slowest; the note names it. False: it was not this audit that
- * tested them. */
+/* The worse interface of the host, else the slowest; the note names it. False: this audit didn't test them. */
 static bool name_slow_nic(struct judging *j, struct tested_nic *ret)
 {
     uint32_t count;
@@ -132,7 +132,7 @@ static bool name_slow_nic(struct judging *j, struct tested_nic *ret)
     return any;
 }
 
-/* It carries less than that; without the time that processors may have taken it would not. */
+/* It carries less than that, but would not without the time that processors may have taken. */
 static bool is_excused(const struct tested_nic *nic, double least)
 {
     return nic->rate < least && nic->rate >= least * (1 - nic->busy / 100);
@@ -148,7 +148,7 @@ static void judge_excused(struct judging *j, const char *found, const struct tes
         j, "%s; in %.0f %% of its best test processors may have been the limit", note, nic->busy);
 }
 
-/* By tests of this audit: the first ones only say who is to be tested again, and those tell. */
+/* By tests of this audit. The first tests only choose the candidates for retests; the retests decide. */
 static void judge_pairs(struct judging *j, const char *found, const struct tested_nic *nic)
 {
     const char *note = j->result->note;
@@ -188,7 +188,7 @@ static void judge_pairs(struct judging *j, const char *found, const struct teste
                                          note, nic->worse, nic->retests);
 }
 
-/* The result named by the check's words: less than declared by a share, else less than the cohort's median. */
+/* The result that the check's words name: below the declared value by more than a share, or below the cohort's median. */
 void rule_test_rate(struct judging *j)
 {
     const char *declared = j->setting != NULL ? j->setting->declared : NULL;
@@ -248,7 +248,8 @@ void rule_test_gain(struct judging *j)
     }
     const struct fact *late = sheet_find(j->sheet, FACT_PERF_LATE, "");
     if (tested(j) != NULL && late != NULL && late->state != FACT_VALUE) {
-        rule_not_measured(j, late->value); /* of two hosts the rates are one's word */
+        /* a rate between two hosts may rest on one host's report */
+        rule_not_measured(j, late->value);
         return;
     }
     if (one <= 0) {
@@ -264,7 +265,7 @@ void rule_test_gain(struct judging *j)
                                        : "";
 }
 
-/* Ten thousandths. */
+/* In ten-thousandths. */
 void rule_test_spread(struct judging *j)
 {
     int64_t runs, spread;
@@ -284,7 +285,7 @@ void rule_test_spread(struct judging *j)
               judge_format(j, "at most %.15g %%", j->fail));
 }
 
-/* Every result that is kept: none may be wrong. */
+/* Every result that is kept must be correct. */
 void rule_test_correct(struct judging *j)
 {
     int64_t wrong;
@@ -332,7 +333,7 @@ void rule_test_init(struct judging *j)
     }
 }
 
-/* A pass is one with nothing left out. */
+/* It passes only if no test was left out. */
 void rule_test_dcgm(struct judging *j)
 {
     int pass, fail, warn, skip, other;
@@ -354,7 +355,7 @@ void rule_test_dcgm(struct judging *j)
     judge_end(j, fail > 0 ? AUDIT_FAIL : warn > 0 ? AUDIT_WARN : AUDIT_PASS, fact->value, "pass");
 }
 
-/* ---- what this audit tested ---- */
+/* ---- tests of this audit ---- */
 
 static const char *perf_text(struct judging *j, enum fact_id id)
 {
@@ -368,7 +369,7 @@ static const char *perf_text(struct judging *j, enum fact_id id)
         rule_not_measured(j, fact->value);
     } else if (why == NULL) {
         judge_unknown(j, fact);
-    } else { /* where it was to make them, it tells why there is none */
+    } else { /* if it should have run them, there is a reason why it didn't */
         judge_skip(j, "this audit made no tests of collectives: --nccl does");
     }
     return NULL;
@@ -392,7 +393,7 @@ void rule_straggler(struct judging *j)
               judge_format(j, "at most %.15g %%", j->fail * 100));
 }
 
-/* What the port carries, Gbit/s: by its own word and by its interface's, of which a driver may have none. 0: neither has one. */
+/* The port's rate in Gbit/s, as the port and its interface report it; a driver may lack one of them. 0: neither is known. */
 static double port_speed(struct judging *j, const char *net)
 {
     const struct fact *port = judge_look(j, FACT_PORT_RATE, j->subject),
@@ -416,11 +417,11 @@ struct incast {
     unsigned senders;
 };
 
-/* A queue grows where more comes than the port carries, and stands there. By what other tests carry nobody knows whether it did:
- * a processor may limit those as it limits this one. */
+/* If more comes than the port carries, a queue grows and stays. Other tests' rates can't show whether it did: a processor may
+ * limit those tests as it limits this one. */
 static void judge_incast(struct judging *j, const struct incast *is, const char *net)
 {
-    enum { LEAST_MS = 500 /* most of the second that they send */ };
+    enum { LEAST_MS = 500 /* most of the second in which they send */ };
     const double speed = is->marked == 0 ? port_speed(j, net) : 0;
     const bool full = speed > 0 && is->rate >= j->fail * speed;
 
@@ -444,7 +445,7 @@ static void judge_incast(struct judging *j, const struct incast *is, const char 
                    : "its packets came for less than half a second: no queue stood there";
 }
 
-/* Of the port's interface: one host of each leaf gets packets of others at once. */
+/* By the port's interface: one host of each leaf receives packets of several others at once. */
 void rule_ecn_live(struct judging *j)
 {
     const char *net = judge_text(j, FACT_PORT_NET, j->subject);
@@ -476,7 +477,7 @@ void rule_ecn_live(struct judging *j)
     }
 }
 
-/* A trunk by its ends; no subject: none is slow. */
+/* A trunk, named by its ends. Without a subject: no trunk is slow. */
 void rule_slow_path(struct judging *j)
 {
     const struct fact *fact = judge_look(j, FACT_PERF_PATH, j->subject);
@@ -542,7 +543,7 @@ void rule_bisect(struct judging *j)
     }
 }
 
-/* ---- what jobs are given ---- */
+/* ---- values that jobs are given ---- */
 
 void rule_nccl(struct judging *j)
 {

@@ -6,8 +6,8 @@
 enum kind {
     HALVES, /* `one` is slow */
     ACROSS, /* `one` and `other` are slow together, and each is fast: matching quarters are tested */
-    CROSSED,  /* the same, and these were fast: the quarters that don't match */
-    CONFIRM,  /* what is left, beside another partner */
+    CROSSED,  /* the same, after these were fast: the quarters that don't match */
+    CONFIRM,  /* the members that are left, beside another partner */
     TWO_LEFT, /* a pair, beside another partner */
 };
 
@@ -60,7 +60,7 @@ static void move_to(struct search *s, uint32_t at, uint32_t member)
     while (from < s->count && s->order[from] != member) {
         from++;
     }
-    if (from < s->count) { /* else it is there already */
+    if (from < s->count) { /* else it is in the list already */
         s->order[from] = s->order[at];
         s->order[at] = member;
     }
@@ -104,7 +104,7 @@ static void use(struct search *s, struct search_range r)
     }
 }
 
-/* A good member that is in no test of this round; another one than the last time. */
+/* A good member that is in no test of this round, if possible not the last partner. */
 static uint32_t take_partner(struct search *s, uint32_t but)
 {
     for (uint32_t k = 0; k < s->count; k++) {
@@ -118,7 +118,7 @@ static uint32_t take_partner(struct search *s, uint32_t but)
     return SEARCH_NONE;
 }
 
-/* One alone can't be tested, and an odd one needs somebody. */
+/* One member alone can't be tested, and an odd number needs a partner. */
 static struct search_test test_of(struct search *s, struct search_range one,
                                   struct search_range other, uint32_t but)
 {
@@ -184,7 +184,7 @@ static void name(struct search *s, uint32_t member, uint32_t with)
         s->full = true;
     } else {
         s->named[s->named_count++] = (struct search_named){member, with};
-        s->good[member] = 0; /* it is nobody's partner, however well it was before */
+        s->good[member] = 0; /* it can't be a partner any more, however good it was before */
         if (with != SEARCH_NONE) {
             s->good[with] = 0;
         }
@@ -199,14 +199,14 @@ static void note_good(struct search *s, struct search_range r, uint8_t how)
     }
 }
 
-/* The test was not fast. */
+/* The test was slow, or had no answer. */
 static void go_on(struct search *s, const struct search_test *t, uint8_t answer)
 {
     const bool alone = t->one.count == 1 && t->other.count == 0,
                two = t->one.count == 1 && t->other.count == 1;
     const uint32_t before = s->set_count, member = s->order[t->one.first];
     if (alone && answer == SEARCH_UNKNOWN && (s->good[member] || s->gone[member])) {
-        s->unproven += !s->good[member]; /* it is free to be another one's partner, or gone */
+        s->unproven += !s->good[member]; /* it may be a partner again, or has left */
         return;
     }
     add_set(s,
@@ -220,8 +220,8 @@ static void go_on(struct search *s, const struct search_test *t, uint8_t answer)
     }
 }
 
-/* Somebody saw the set slow, and no part of it that was tested is. What two of its members do together in different parts is
- * not tested any more. */
+/* The set was seen slow, but no part of it that was tested is. Two of its members in different parts may be slow together; that
+ * is not tested any more. */
 static void count_unproven(struct search *s, const struct search_set *set, uint32_t count,
                            const uint8_t *answers)
 {
@@ -243,7 +243,7 @@ static void halved(struct search *s, const struct search_set *set, const struct 
             go_on(s, &t[k], answers[k]);
         }
     }
-    if (fast && set->seen > 0) { /* else nobody has seen it slow */
+    if (fast && set->seen > 0) { /* else the set was never seen slow */
         add_set(s, set->one.count == 2 ? TWO_LEFT : ACROSS, t[0].one, t[1].one, set->seen);
     }
 }
@@ -266,7 +266,7 @@ static void crossed(struct search *s, const struct search_set *set, const struct
     }
 }
 
-/* One or two that are left, tested again. */
+/* One or two members that are left were tested again. */
 static void confirmed(struct search *s, const struct search_set *set, const struct search_test *t,
                       uint8_t answer)
 {
@@ -288,9 +288,9 @@ static void confirmed(struct search *s, const struct search_set *set, const stru
     }
 }
 
-/* What a fast part of a set is: 2, good, if the other part was seen to be slow. Where both are fast, or the other one was not
- * tested, two of them may be slow together, one in each: 0, nothing is known. One alone that is fast now may be a partner, 1:
- * with whom it was slow before, or not tested, it may be slow still. */
+/* The state of a fast part of a set. 2, good: the other part was seen slow. 0, unknown: both are fast, or the other one was not
+ * tested; then one member of each may be slow together. 1: a single member that is fast now may be a partner; with its former
+ * partner, or one that was not tested, it may still be slow. */
 static uint8_t how_good(const struct search_set *set, const uint8_t *answers)
 {
     const bool explained =

@@ -1,4 +1,4 @@
-/* shown.c: which of its facts a result is shown with. */
+/* shown.c: which of its facts is shown with a result. */
 #include "core/audit/rule.h"
 
 static const struct fact *of_id(const struct audit_result *r, uint16_t id, bool any_state)
@@ -18,7 +18,7 @@ const char *judge_counted(struct judging *j, int64_t number)
                         fact_what((enum fact_id)j->check->facts[0]));
 }
 
-/* A rule ends with the fact that has no value, so it is the last of those. */
+/* A rule ends at the fact that has no value. So that fact is the last one of the evidence. */
 static const struct fact *without_value(const struct audit_result *r)
 {
     const struct fact *found = NULL;

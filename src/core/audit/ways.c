@@ -1,4 +1,4 @@
-/* ways.c: ways cut into links, each link judged by all ways over it. */
+/* ways.c: ways are cut into links, and each link is judged by all ways over it. */
 #include "core/audit/ways.h"
 
 #include <stdlib.h>
@@ -7,26 +7,26 @@
 #include "stats/sample.h"
 
 #define SLOW   0.8 /* perf.h: PERF_SLOW */
-#define UNEVEN 0.5 /* of a NIC's ways; one of three spines may be slow, and its routers silent */
+#define UNEVEN 0.5 /* share of a NIC's ways; one of three spines may be slow, with silent routers */
 
 enum {
     WAYS_OF_HOST = 12 * HOST_NIC_MAX,
-    WAYS_MAX = 12 * 8192, /* of so many NICs */
+    WAYS_MAX = 12 * 8192, /* for so many NICs */
     LINKS_OF_WAY = PATH_HOP_MAX - 1,
-    MARGIN = 3 /* votes: a host has two of a trunk, one for each direction */
+    MARGIN = 3 /* votes: a host has two for a trunk, one for each direction */
 };
 
-/* From hop `at` of a way to the next one, hops from 0. */
+/* The link from hop `at` of a way to the next hop; hops count from 0. */
 struct way_link {
     const struct way *way;
     const char *from, *to;
-    uint32_t hop; /* of `to`, from 1: as way.narrow */
+    uint32_t hop; /* number of the hop `to`, from 1, as in way.narrow */
 };
 
-/* Of a link: NICs that one host tells of, as one end of a pair or the other. */
+/* For one link: one host's reports about NICs, at one end of a pair or the other. */
 struct way_word {
     uint32_t nics, slow;
-    bool voted; /* it told that the link is narrow */
+    bool voted; /* it reported that the link is narrow */
 };
 
 static size_t room(uint32_t hosts)
@@ -130,7 +130,7 @@ bool way_is_slow(const struct way *way)
     return way->share < SLOW;
 }
 
-/* Of a NIC both hosts of the pair tell: one has its packets' ways, the other one how fast they came. */
+/* Both hosts of a pair report about a NIC: one has the ways of its packets, the other one their speed. */
 static void tell(struct ways *w, const struct way *way, bool slow)
 {
     struct way_word *const ends[] = {&w->words[way->host], &w->words[way->partner]};
@@ -140,7 +140,7 @@ static void tell(struct ways *w, const struct way *way, bool slow)
     }
 }
 
-/* Without all that a host told it would still be slow: whoever that is. Forgets what they told. */
+/* Would it be slow without everything that any one host reported? Clears the reports. */
 static bool holds_without_any(struct ways *w, const struct way_link *links, uint32_t count,
                               uint32_t nics, uint32_t slow)
 {
@@ -158,7 +158,7 @@ static bool holds_without_any(struct ways *w, const struct way_link *links, uint
     return holds;
 }
 
-/* The ways over one link, NIC by NIC. A host has one vote, however many of its NICs tell where it is narrow. */
+/* Judges the ways over one link, NIC by NIC. A host has one vote, however many of its NICs report that the link is narrow. */
 static void judge_link(struct ways *w, const struct way_link *links, uint32_t count)
 {
     uint32_t votes = 0, nics = 0, slow = 0;
@@ -210,7 +210,7 @@ bool way_is_slow_by(const struct way *way, const struct way_trunk *trunk)
     return way->rate > 0 && way_is_slow(way) && crosses(way, trunk);
 }
 
-/* It goes over no trunk that may be slow. */
+/* It crosses no trunk that may be slow. */
 static bool is_beside(const struct ways *w, const struct way *way)
 {
     bool beside = way->rate > 0;
@@ -220,9 +220,9 @@ static bool is_beside(const struct ways *w, const struct way *way)
     return beside;
 }
 
-/* By each NIC's ways beside the slow trunks: for half of the NICs most of these are slow as well, or there are none. So it
- * is for a third of those that no one host told of, whichever it is: what one host tells hides no trunk that stands out.
- * Half of them would be five of eight NICs. Those of which nothing is known don't count. */
+/* Looks at each NIC's ways that cross no slow trunk. For at least half of the NICs, most of these ways are slow as well, or there
+ * are none. And without the reports of any one host it is so for at least a third of the rest: so one host's reports can't hide a
+ * trunk that stands out. (Half of the rest would be five of eight NICs.) NICs without a known way don't count. */
 static bool are_uneven(struct ways *w)
 {
     uint32_t nics = 0, uneven = 0;
@@ -251,7 +251,7 @@ static bool are_uneven(struct ways *w)
     return holds;
 }
 
-/* All of the trunk's slow ways cross the other one, too. */
+/* All slow ways of the trunk cross the other one, too. */
 static bool covers(const struct ways *w, const struct way_trunk *other,
                    const struct way_trunk *trunk)
 {
