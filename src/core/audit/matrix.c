@@ -1,4 +1,4 @@
-/* matrix.c: cells of all NICs: taken in and polished. What packets came is summed up in matrix_sum.c. */
+/* matrix.c: the cells of all NICs: they are taken in, and polished. matrix_sum.c adds up the packets that came. */
 #include "core/audit/matrix.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@
 #define WHY(byte)   ((enum matrix_why)((byte) >> 4))
 
 enum {
-    MATRIX_BLOCK = 16, /* columns at a time: a line of the cache has their codes */
+    MATRIX_BLOCK = 16, /* columns at a time: their codes fill a line of the cache */
     POLISHES = 3,
-    SAMPLE = 64, /* residuals of a row that the spread is taken from */
+    SAMPLE = 64, /* residuals of a row for the spread */
     LEAST_NS = 1000,
     SPREADS = 6,
     BOUNDS = 3,
-    LEAF_LEAST = 3, /* hosts of a leaf that tell where another one's NIC hangs */
-    DRIFT_LEAST = 3 /* cells */
+    LEAF_LEAST = 3, /* so many hosts of a leaf must report that another one's NIC hangs there */
+    DRIFT_LEAST = 3 /* so many cells */
 };
 
 /* ---- memory ---- */
@@ -72,7 +72,7 @@ bool matrix_two_hosts(const struct matrix *m, uint32_t a, uint32_t b)
            (!m->plan.rails_only || x->rail == y->rail);
 }
 
-/* A host's word is kept where it means something: a reason that there is, and no more packets than the plan has. */
+/* Keeps a host's byte only if it makes sense: a reason that exists, and no more packets than the plan has. */
 static uint8_t sane(const struct matrix *m, uint8_t told)
 {
     if (WHY(told) >= MATRIX_WHY_COUNT) {
@@ -102,7 +102,7 @@ int matrix_take(struct matrix *m, uint32_t nic, const uint8_t *sent, const uint8
     return 0;
 }
 
-/* The sender's reason comes before the receiver's; whoever was silent has that of its host. */
+/* The sender's reason comes before the receiver's. A NIC that told nothing has its host's reason. */
 static enum matrix_why why_not(const struct matrix *m, uint32_t from, uint32_t to, size_t at)
 {
     const enum matrix_why out = WHY(m->sent[at]), in = WHY(m->heard[at]);
@@ -149,7 +149,7 @@ static void swap(int32_t *a, int32_t *b)
     *b = c;
 }
 
-/* The k-th least; reorders the values. */
+/* The k-th smallest value. Reorders the values. */
 static int32_t select_kth(int32_t *v, uint32_t count, uint32_t k)
 {
     int64_t low = 0, high = (int64_t)count - 1;
@@ -183,7 +183,7 @@ static int32_t median(int32_t *values, uint32_t count)
     return count > 0 ? select_kth(values, count, (count - 1) / 2) : 0;
 }
 
-/* 1.4826 times the median distance from the median: the standard deviation, were they normal. */
+/* 1.4826 times the median distance from the median. For normal values that is the standard deviation. */
 static int64_t spread(int32_t *values, uint32_t count)
 {
     const int32_t middle = median(values, count);
@@ -194,13 +194,13 @@ static int64_t spread(int32_t *values, uint32_t count)
     return (int64_t)(1.4826 * median(values, count));
 }
 
-/* One value of each host, the median of its NICs', which follow one another. So who has many has no more to tell. */
+/* One value of each host: the median of its NICs' values, which follow one another. So a host with many NICs counts once. */
 struct voices {
-    int32_t *own, *hosts; /* of the present host; of those before it, and at the end of all */
+    int32_t *own, *hosts; /* of the present host; of those before it, and of all at the end */
     uint32_t own_count, count, host;
 };
 
-/* The scratch's second part is the caller's. */
+/* The second part of the scratch memory is the caller's. */
 static struct voices voices_of(const struct matrix *m)
 {
     return (struct voices){.own = m->scratch, .hosts = m->scratch + (size_t)2 * m->count};
@@ -238,7 +238,7 @@ bool matrix_is_near(const struct matrix *m, uint32_t a, uint32_t b)
     return leaf != MATRIX_LEAF_NONE && leaf == m->nics[b].leaf_now;
 }
 
-/* False: it is not known. matrix_take keeps codes of one host's pairs out. */
+/* False: not known. matrix_take leaves out the codes of pairs of one host. */
 static bool delay_at(const struct matrix *m, uint32_t from, uint32_t to, int64_t *ret_ns)
 {
     const int16_t code = m->delay[(size_t)from * m->count + to];
@@ -246,7 +246,7 @@ static bool delay_at(const struct matrix *m, uint32_t from, uint32_t to, int64_t
     return code != DELAY_CODE_NONE;
 }
 
-/* Median of all pairs of that kind, out of codes: these ascend with delays. */
+/* The median of all pairs of that kind, from codes: codes ascend with delays. */
 static int64_t median_of_kind(const struct matrix *m, bool near)
 {
     static const int middle = DELAY_CODE_MAX;
@@ -271,7 +271,7 @@ static int64_t median_of_kind(const struct matrix *m, bool near)
     return INT64_MIN;
 }
 
-/* NICs of one leaf. */
+/* The NICs of one leaf. */
 struct members {
     const int32_t *nics;
     uint32_t count;
@@ -307,7 +307,7 @@ static void sift(const struct matrix *m, int32_t *heap, uint32_t at, uint32_t co
     }
 }
 
-/* NICs whose leaf is declared, by it and in their order, so that a leaf's members are found without asking all. Returns how
+/* NICs with a declared leaf, ordered by leaf and then by number: so a leaf's members are found without a search. Returns how
  * many. */
 static uint32_t sort_by_leaf(const struct matrix *m, int32_t *ret_nics)
 {
@@ -327,7 +327,7 @@ static uint32_t sort_by_leaf(const struct matrix *m, int32_t *ret_nics)
     return count;
 }
 
-/* Median of both directions between a NIC and those that are declared to be of a leaf: a clock that is off goes out of that. */
+/* The median of both directions between a NIC and the declared NICs of a leaf. The error of a clock cancels in it. */
 static bool to_leaf(struct matrix *m, uint32_t nic, const struct members *leaf, int64_t *ret_ns)
 {
     struct voices v = voices_of(m);
@@ -372,7 +372,7 @@ static void find_leaf(struct matrix *m, uint32_t nic, const int32_t *by_leaf, ui
 
 static void find_leaves(struct matrix *m)
 {
-    int32_t *by_leaf = m->scratch + (size_t)m->count; /* medians take what is before */
+    int32_t *by_leaf = m->scratch + (size_t)m->count; /* medians use the memory before this */
     const uint32_t known = sort_by_leaf(m, by_leaf);
     for (uint32_t i = 0; i < m->count; i++) {
         m->nics[i].leaf_now = m->nics[i].leaf;
@@ -391,7 +391,7 @@ static void find_leaves(struct matrix *m)
         const uint16_t found = m->nics[i].leaf_found;
         m->nics[i].leaf_now = found != MATRIX_LEAF_NONE ? found : m->nics[i].leaf;
     }
-    if (m->leaves_told) { /* some hang elsewhere: the constants anew */
+    if (m->leaves_told) { /* some NICs hang elsewhere: compute the constants again */
         m->near_ns = median_of_kind(m, true);
         m->far_ns = median_of_kind(m, false);
     }
@@ -440,7 +440,7 @@ static void polish_columns(struct matrix *m)
     }
 }
 
-/* What all rows have in common belongs to the constants. Returns the spread. */
+/* Moves what all rows have in common into the constants. Returns the spread. */
 static int64_t centre(struct matrix *m, int64_t *effects)
 {
     uint32_t count = 0;
@@ -481,7 +481,7 @@ size_t matrix_scratch_size(const struct matrix *m)
     return (size_t)(MATRIX_BLOCK + SAMPLE) * m->count * sizeof(*m->scratch);
 }
 
-/* Cells that row and column don't explain. */
+/* Finds the cells that row and column don't explain. */
 static void find_late_cells(struct matrix *m)
 {
     uint32_t count = 0;
@@ -508,8 +508,8 @@ static void find_late_cells(struct matrix *m)
     }
 }
 
-/* Of each NIC the median, over the other hosts, of what it sends (out) or gets. Those that one NIC gets are all its own host's
- * word, so who is later than these is so by that one's word alone. */
+/* For each NIC the median, over the other hosts, of the cells that it sends (out) or gets. All cells that one NIC gets are its
+ * own host's report. So if a NIC is later than these, its own host alone reports it. */
 static void find_plain(struct matrix *m, bool out, int32_t *ret_plain)
 {
     for (uint32_t i = 0; i < m->count; i++) {
@@ -526,7 +526,7 @@ static void find_plain(struct matrix *m, bool out, int32_t *ret_plain)
     }
 }
 
-/* A NIC's lateness beside others, by the words of the other hosts: as it is without the one to which it is latest. */
+/* A NIC's lateness by the other hosts' reports, without the host to which it is latest. */
 static int64_t late_by_two(struct matrix *m, uint32_t nic, bool out, const int32_t *plain,
                            uint32_t *ret_hosts)
 {
@@ -541,15 +541,15 @@ static int64_t late_by_two(struct matrix *m, uint32_t nic, bool out, const int32
     voices_end(&v);
     *ret_hosts = v.count;
     if (v.count > 1) {
-        (void)select_kth(v.hosts, v.count, v.count - 1); /* the latest is the last one now */
+        (void)select_kth(v.hosts, v.count, v.count - 1); /* the latest value is now the last one */
     }
     return median(v.hosts, v.count > 1 ? v.count - 1 : v.count);
 }
 
-/* What one other host tells makes no NIC late. */
+/* The report of one other host makes no NIC late. */
 static void doubt_late(struct matrix *m, bool out)
 {
-    int32_t *plain = m->scratch + (size_t)4 * m->count; /* voices take what is before */
+    int32_t *plain = m->scratch + (size_t)4 * m->count; /* voices use the memory before this */
     bool known = false;
     for (uint32_t i = 0; i < m->count; i++) {
         struct matrix_nic *n = &m->nics[i];
@@ -591,7 +591,7 @@ static void polish(struct matrix *m)
 
 /* ---- all of it ---- */
 
-/* Median change of all cells of a row (out) or column; false: too few are in both. */
+/* The median change of all cells of a row (out) or column; false: too few cells are in both. */
 static bool change_of(struct matrix *m, const struct matrix *before, uint32_t nic, bool out,
                       int64_t *ret_ns)
 {
@@ -619,7 +619,7 @@ void matrix_judge(struct matrix *m, const struct matrix *before)
     }
 }
 
-/* ---- words ---- */
+/* ---- text ---- */
 
 static enum matrix_why most_missing(const struct matrix_nic *n)
 {

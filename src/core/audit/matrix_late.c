@@ -7,16 +7,16 @@
 
 enum {
     CELL_LIMITS =
-        2 /* a cell by itself is told from so many times the limit on: chance is not that late */
+        2 /* a cell by itself must exceed this multiple of the limit, which chance doesn't reach */
 };
 
-/* What is counted of a block. */
+/* The counts of a block. */
 struct block {
     uint32_t cells, late;
-    bool sure; /* it is late, without any one host, too */
+    bool sure; /* it is late without any one host, too */
 };
 
-/* Blocks by leaf; false: no leaf is known, or there are too many for the scratch's memory. */
+/* Blocks by leaf. False: no leaf is known, or there are too many for the scratch memory. */
 struct blocks {
     struct block *all;
     uint32_t leaves;
@@ -41,7 +41,7 @@ static struct block *block_of(const struct matrix *m, const struct blocks *b, ui
                                                           : &b->all[(size_t)x * b->leaves + y];
 }
 
-/* Cells of the block that this NIC has a part in, and those of them that are late. */
+/* The cells of the block in which this NIC has a part, and the late ones of them. */
 static void add_of_nic(const struct matrix *m, uint32_t from_leaf, uint32_t to_leaf, uint32_t nic,
                        uint32_t *cells, uint32_t *late)
 {
@@ -58,7 +58,7 @@ static void add_of_nic(const struct matrix *m, uint32_t from_leaf, uint32_t to_l
     }
 }
 
-/* Is it late without any one host, too? NICs of a host follow one another. */
+/* Is it late without any one host, too? The NICs of a host follow one another. */
 static bool is_surely_late(const struct matrix *m, uint32_t from_leaf, uint32_t to_leaf,
                            const struct block *b)
 {
@@ -98,7 +98,7 @@ static void count_blocks(const struct matrix *m, const struct blocks *b)
     }
 }
 
-/* Of the blocks between a leaf and the others. */
+/* Of the blocks between one leaf and the others. */
 static void count_of_leaf(const struct blocks *b, uint32_t leaf, bool from, uint32_t *ret_late,
                           uint32_t *ret_blocks)
 {
@@ -140,7 +140,7 @@ static struct matrix_late *block_with(const struct matrix *m, struct matrix_late
     return NULL;
 }
 
-/* The latest first; of two as late the first. */
+/* Keeps the latest cells, the latest first; of equal ones the first one found. */
 static uint32_t add_cell(struct matrix_late *cells, uint32_t count, const struct matrix_late *is)
 {
     uint32_t at = count;

@@ -1,12 +1,13 @@
-/* matrix_sum.c: packets of all cells, and whose it is that some did not come, or came with another mark. */
+/* matrix_sum.c: counts the packets of all cells, and finds whose fault it is that some did not come, or came with another
+ * mark. */
 #include "core/audit/matrix_internal.h"
 #include "core/fleet/delay_code.h"
 
 enum {
-    PARTED_LEAST = 4, /* hosts: of fewer, two are most */
+    PARTED_LEAST = 4, /* hosts: with fewer, two would be most of them */
     THIN_FEW = 2,     /* other cells of a NIC that lose some packets by chance */
-    THIN_LEAF = 3,    /* NICs of a leaf: of fewer, two are most */
-    MARKED_LEAST = 2  /* partners: what came is the word of one of both */
+    THIN_LEAF = 3,    /* NICs of a leaf: with fewer, two would be most of them */
+    MARKED_LEAST = 2  /* partners: one partner's cells are the report of one host */
 };
 
 static void add_mark(struct matrix_marks *x, bool changed, bool near)
@@ -17,8 +18,7 @@ static void add_mark(struct matrix_marks *x, bool changed, bool near)
     x->near_changed += near && changed;
 }
 
-/* Between rails all packets take one way: a part of them is lost by chance alone. Only where all came is it known that the
- * marked one did. */
+/* Between rails all packets take one path: a partial loss is chance. The marked packet is known to have come only if all came. */
 static void add_rail_cell(struct matrix *m, uint32_t i, uint32_t j, const struct matrix_cell *c)
 {
     struct matrix_nic *from = &m->nics[i], *to = &m->nics[j];
@@ -40,7 +40,7 @@ static void add_rail_cell(struct matrix *m, uint32_t i, uint32_t j, const struct
     }
 }
 
-/* A host's NICs follow one another, as do those that a cell is of. */
+/* The NICs of a host follow one another, and so do the cells with them. */
 static void add_lost(struct matrix_lost *x, uint32_t host, uint32_t lost)
 {
     x->all += lost;
@@ -52,7 +52,7 @@ static void add_lost(struct matrix_lost *x, uint32_t host, uint32_t lost)
     }
 }
 
-/* By how much more than half of these are dead, in halves of a cell. */
+/* By how much the dead cells exceed half, in halves of a cell. */
 static int64_t surplus(uint32_t cells, uint32_t dead)
 {
     return 2 * (int64_t)dead - cells;
@@ -124,7 +124,7 @@ static bool is_surely(uint32_t cells, uint32_t dead, const struct matrix_dead *x
     return all - (now > worst ? now : worst) > 0 && all > 0;
 }
 
-/* A fabric that falls into halves makes each NIC deaf for most others. */
+/* If a fabric falls into halves, each NIC is deaf for most others. */
 static bool is_parted(const struct matrix *m)
 {
     uint32_t known = 0, cut = 0;
@@ -136,7 +136,7 @@ static bool is_parted(const struct matrix *m)
     return m->plan.hosts >= PARTED_LEAST && 2 * cut > known;
 }
 
-/* A dead trunk of several takes a part of what most NICs of its leaf send, or get. */
+/* One dead trunk of several takes a part of all packets that most NICs of its leaf send, or get. */
 static void find_thin_leaves(struct matrix *m)
 {
     for (uint32_t i = 0; i < m->count; i++) {
@@ -154,7 +154,7 @@ static void find_thin_leaves(struct matrix *m)
     }
 }
 
-/* Between the leaves most packets of others come with another mark: a spine does it, or leaves of theirs. */
+/* Between leaves most packets of the other NICs come with another mark: a spine changes it, or their leaves do. */
 static bool others_change(const struct matrix *m, const struct matrix_nic *n)
 {
     const struct matrix_marks *out = &n->marks_out, *in = &n->marks_in;
@@ -164,8 +164,8 @@ static bool others_change(const struct matrix *m, const struct matrix_nic *n)
     return 2 * changed > came;
 }
 
-/* Most marks of a NIC change in this direction. It is its port, or its leaf, where those within the leaf do; what passes a spine
- * tells it only as far as others' keeps its mark. One partner's word alone is neither. */
+/* Most marks of a NIC change in this direction. If marks within its leaf change too, its port or its leaf is the cause. Packets
+ * through a spine show that only if other NICs' packets keep their mark there. One partner's report alone proves neither. */
 static bool changes(const struct matrix *m, const struct matrix_nic *n,
                     const struct matrix_marks *x)
 {
@@ -176,7 +176,7 @@ static bool changes(const struct matrix *m, const struct matrix_nic *n,
     return x->near >= MARKED_LEAST || !others_change(m, n);
 }
 
-/* Of the end of which most marked packets come with another mark. */
+/* Blames the end of which most marked packets come with another mark. */
 static void blame_mark(struct matrix *m, uint32_t from, uint32_t to, const struct matrix_cell *c)
 {
     struct matrix_nic *a = &m->nics[from], *b = &m->nics[to];
@@ -195,14 +195,14 @@ static void blame_mark(struct matrix *m, uint32_t from, uint32_t to, const struc
     }
 }
 
-/* More than with all others together: those are chance, and no loss of the NIC's own. */
+/* It lost more with its worst host than with all others together: so the others are chance, and no loss of the NIC's own. */
 static bool is_of_one_host(const struct matrix_lost *x)
 {
     return 2 * x->worst > x->all;
 }
 
-/* A loss is of the end that loses more of all its packets, but for those with its worst host. Where that is the other end, and
- * most is lost with it, the loss is of this pair, and either may tell what is not so. */
+/* A loss is blamed on the end that loses the larger share of all its packets, without those with its worst host. If its partner
+ * here is that worst host, and most is lost with it, the loss is the pair's: either of both may report something false. */
 static void blame_loss(struct matrix_nic *a, struct matrix_nic *b, uint32_t lost)
 {
     const struct matrix_lost *out = &a->part_out, *in = &b->part_in;
@@ -218,8 +218,8 @@ static void blame_loss(struct matrix_nic *a, struct matrix_nic *b, uint32_t lost
     }
 }
 
-/* A NIC is deaf or mute where more than half of its cells in that direction are dead. Where it met one host alone, either of both
- * may be it. */
+/* A NIC is deaf or mute if more than half of its cells in that direction are dead. If it met one host only, the fault may be at
+ * either end. */
 static void blame_dead(const struct matrix *m, struct matrix_nic *a, struct matrix_nic *b)
 {
     const bool mute = !m->parted && is_surely(a->measured_out, a->dead_out, &a->dead_to),
@@ -278,7 +278,7 @@ void matrix_add_up(struct matrix *m)
     }
 }
 
-/* Some cells of it are thin, and no more than chance makes. */
+/* Some of its cells are thin, but no more than chance makes. */
 static bool few(uint32_t thin)
 {
     return thin > 0 && thin <= 1 + THIN_FEW;
@@ -302,7 +302,7 @@ static bool was_thin(const struct matrix_first *first, uint32_t from, uint32_t t
             is_thin(first->m, first->places[from], first->places[to], &t));
 }
 
-/* On one rail each partner is another host. Where no leaf is known, all are behind the same trunks. */
+/* On one rail each partner is another host. If no leaf is known, all are taken to be behind the same trunks. */
 static uint32_t count_partners(const struct matrix *m, const struct matrix_first *first,
                                uint32_t nic, bool out, uint16_t leaf)
 {
