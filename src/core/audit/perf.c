@@ -1,5 +1,5 @@
-/* perf.c: pairs, then rings of all, then the search. Pairs that are tested again are in perf_again.c, what is between pairs and
- * rings in perf_fabric.c, what results amount to in perf_result.c. */
+/* perf.c: pairs, then rings of all hosts, then the search. perf_again.c tests pairs again, perf_fabric.c has the tests between
+ * pairs and rings, perf_result.c takes the results. */
 #include "core/audit/perf.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "core/audit/perf_internal.h"
 
 enum {
-    SEARCHED_LEAST = 4, /* of fewer nobody is known to be good */
+    SEARCHED_LEAST = 4, /* with fewer hosts none is known to be good */
     SUSPECTS_MAX = 8
 };
 
@@ -74,7 +74,7 @@ uint32_t perf_add_step(struct perf *p, const struct perf_step *step)
 void perf_put(struct perf *p, uint32_t step, uint32_t host, uint32_t group, uint32_t rank)
 {
     *perf_part_at(p, step, host) = (struct perf_part){.group = group, .rank = rank};
-    perf_result_at(p, step, host)->outcome = PERF_SILENT; /* until it tells */
+    perf_result_at(p, step, host)->outcome = PERF_SILENT; /* until the host reports */
 }
 
 void perf_take_back(struct perf *p, uint32_t step, uint32_t host)
@@ -91,7 +91,7 @@ static void note_asked(struct perf *p, uint32_t nic, uint32_t host, uint32_t par
     }
 }
 
-/* Before anything comes of it: who never answers is not the next one's partner, too. */
+/* Call it before results come: a host that never answers must not be the next one's partner, too. */
 static void note_partners(struct perf *p, uint32_t step)
 {
     const struct perf_step *s = &p->steps[step];
@@ -104,7 +104,7 @@ static void note_partners(struct perf *p, uint32_t step)
     }
 }
 
-/* All members of the step's groups are put: each is told of the others. */
+/* All members of the step's groups are set: tells each member about the others. */
 void perf_end_step(struct perf *p, uint32_t step)
 {
     uint32_t *size = p->order;
@@ -160,8 +160,8 @@ uint32_t perf_add_pair_step(struct perf *p, enum perf_kind kind, uint32_t nic)
                .kind = (uint8_t)kind, .lanes = PERF_PAIR_LANES, .nic = nic, .nics = 1});
 }
 
-/* Neighbours; then the ends of distances of half of all. Of an odd number another one sits out each time, and these two meet
- * in a third step: so nobody has one partner twice. */
+/* Neighbours; then hosts that are half of all apart. Of an odd number another one sits out each time, and these two meet in a
+ * third step: so nobody has the same partner twice. */
 void perf_add_pairs(struct perf *p, uint32_t nic, bool ways_too)
 {
     const uint32_t n = perf_order_by_leaf(p, nic), odd = n % 2, pairs = n / 2;
@@ -267,7 +267,7 @@ void perf_take_way(struct perf *p, uint32_t step, uint32_t host, const struct wa
 
 /* ---- rings of all ---- */
 
-/* A ring needs each NIC of each member: those from the first on that were measured. */
+/* A ring needs each of these NICs of each member: the number of NICs, from the first one on, that were measured. */
 static uint32_t good_nics(const struct perf *p, uint32_t host)
 {
     uint32_t nics = 0;
@@ -277,7 +277,7 @@ static uint32_t good_nics(const struct perf *p, uint32_t host)
     return nics;
 }
 
-/* As many as most have: who has fewer would make all others test fewer, or no ring comes about. */
+/* The number that most hosts have. With a host that has fewer, all others would test fewer, or the ring would not start. */
 static uint32_t usual_nics(const struct perf *p)
 {
     uint32_t hosts[HOST_NIC_MAX + 1] = {0}, most = 0;
@@ -329,7 +329,7 @@ static void find_ring(struct perf *p)
     }
 }
 
-/* Rows that are not done yet. */
+/* Plans the rows that are not done yet. */
 static void plan_rings(struct perf *p)
 {
     p->stage = PERF_RINGS;
@@ -354,7 +354,7 @@ static void plan_rings(struct perf *p)
     }
 }
 
-/* Who is gone is in no ring any more. False: nobody of these is. */
+/* Hosts that are gone leave all rings. False: no ring has changed. */
 static bool leave_rings(struct perf *p)
 {
     uint32_t left = 0;
@@ -371,8 +371,8 @@ static bool leave_rings(struct perf *p)
     return any;
 }
 
-/* A ring needs all of its hosts: one that dies, or gets a job, ends it, and all that were to follow. These are run again without
- * it. Rows that were done stay as they are. */
+/* A ring needs all of its hosts. If one dies, or gets a job, that ring ends and so do all that were to follow. These are run
+ * again without the host. Rows that were done stay as they are. */
 static bool plan_rings_again(struct perf *p)
 {
     uint32_t done = 0;
@@ -387,10 +387,10 @@ static bool plan_rings_again(struct perf *p)
     return true;
 }
 
-/* ---- who makes it slow ---- */
+/* ---- which host makes it slow ---- */
 
-/* Of what there is without a test for it: who came last, and late, to the meetings of the rings; else whose NIC is slower in
- * tests of pairs. */
+/* Suspects without a further test: hosts that came last, and late, to the meetings of the rings. Without these, hosts with a NIC
+ * that is slower in tests of pairs. */
 static uint32_t find_suspects(const struct perf *p, uint32_t suspects[SUSPECTS_MAX])
 {
     uint32_t count = 0;
@@ -453,7 +453,7 @@ static void put_member(struct perf *p, uint32_t step, uint32_t group, uint32_t m
     }
 }
 
-/* One host alone is no test. */
+/* A host alone makes no test. */
 static bool put_test(struct perf *p, uint32_t step, uint32_t group)
 {
     const struct search_test *t = &p->tests[group];
@@ -475,7 +475,7 @@ static bool put_test(struct perf *p, uint32_t step, uint32_t group)
     return rank >= 2;
 }
 
-/* Pairs of good hosts that are in no test of this round. A group has a number below that of hosts. */
+/* Adds pairs of good hosts that are in no test of this round. The number of groups stays below that of hosts. */
 static void put_beside(struct perf *p, uint32_t step)
 {
     uint32_t put = 0;
@@ -491,13 +491,13 @@ static void put_beside(struct perf *p, uint32_t step)
     }
     for (uint32_t i = 0; put % 2 == 1 && i < p->count; i++) {
         if (perf_part_at(p, step, i)->group == p->test_count + put / 2) {
-            perf_take_back(p, step, i); /* one alone is no test */
+            perf_take_back(p, step, i); /* a host alone makes no test */
         }
     }
     p->beside_count = put / 2;
 }
 
-/* A round of which at least one test can be run; what the others would tell is unknown. False: the search is over. */
+/* Plans a round with at least one test that can be run; tests that can't be have no answer. False: the search is over. */
 static bool plan_search(struct perf *p)
 {
     uint8_t unknown[2 * SEARCH_SETS_MAX];
@@ -532,7 +532,7 @@ static bool plan_search(struct perf *p)
     return false;
 }
 
-/* Of the hosts that are still there. */
+/* Starts with the hosts that are still there. */
 static bool begin_rings(struct perf *p)
 {
     find_ring(p);

@@ -1,14 +1,14 @@
-/* perf_again.c: pairs that are tested again. NICs at one place of hosts of one kind are a cohort. Who is further off than most of
- * it meets others of the cohort, a new one each time, and beside them, in the same step, pairs from its middle; only what
- * these tests tell is judged, over all candidates of the run. A NIC of which no test came, or whose partners all had wrong
- * values, meets one more partner; so does a slow one where no cohort is. */
+/* perf_again.c: pairs that are tested again. A cohort is the NICs at one place of hosts of one kind. A NIC that is further off
+ * than most of its cohort meets others of the cohort, a new one each time. Beside them, in the same step, pairs from the cohort's
+ * middle run. Only these tests are judged, over all candidates of the run. A NIC without a test that was done, or whose partners
+ * all had wrong values, meets one more partner. So does a slow one that has no cohort. */
 #include <math.h>
 #include <string.h>
 
 #include "core/audit/perf_internal.h"
 #include "stats/sample.h"
 
-enum { FIRST_PARTNERS = 3 /* who had so many without a retest has one no more */ };
+enum { FIRST_PARTNERS = 3 /* a NIC that had so many without a retest gets no more */ };
 
 static const struct perf_cohort *cohort_of(const struct perf *p, uint32_t host, uint32_t nic)
 {
@@ -55,7 +55,7 @@ static double *half_of_scratch(const struct perf *p)
     return p->scratch + (size_t)PERF_SCRATCH / 2 * p->count;
 }
 
-/* By the lower of both words with the best of their partners, into the scratch. */
+/* The rates with the best of their partners, by the lower of both reports, into the scratch. */
 static uint32_t take_best(struct perf *p, uint32_t kind, uint32_t nic)
 {
     uint32_t n = 0;
@@ -68,7 +68,8 @@ static uint32_t take_best(struct perf *p, uint32_t kind, uint32_t nic)
     return n;
 }
 
-/* One slow NIC makes its partners look slow, too: half of a few may be. A quarter of them are well. */
+/* A slow NIC makes its partners look slow, too. Of a few NICs, half may look slow for that reason. A quarter of them are taken as
+ * good. */
 static bool is_doubted(const struct perf *p, uint32_t host, uint32_t nic)
 {
     const struct perf_nic *n = perf_nic_at(p, host, nic);
@@ -78,7 +79,8 @@ static bool is_doubted(const struct perf *p, uint32_t host, uint32_t nic)
            (n->wrong > 0 && n->wrong == n->tried);
 }
 
-/* Retests are single tests; the best of some is steadier than one of them. Those of doubted NICs tell of their faults. */
+/* Retests are single tests; the best of several is steadier than one of them. Tests of doubted NICs are left out, because they
+ * show faults. */
 static void find_single(struct perf *p, uint32_t kind, uint32_t nic)
 {
     struct perf_cohort *c = &p->cohorts[kind][nic];
@@ -122,7 +124,7 @@ void perf_look_at_pairs(struct perf *p)
     }
 }
 
-/* The plan was that of what had failed. */
+/* The plan was the repetition of tests that had failed. */
 void perf_look_at_repeated(struct perf *p)
 {
     for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
@@ -150,7 +152,7 @@ static void find_cohort(struct perf *p, uint32_t kind, uint32_t nic)
     c->one.rule = c->best.rule;
 }
 
-/* Who is further off than most, now that each that looked slow had one more partner. */
+/* Names the NICs that are further off than most, after each one that looked slow had one more partner. */
 static void screen(struct perf *p)
 {
     for (uint32_t kind = 0; kind < PERF_KINDS_MAX; kind++) {
@@ -179,15 +181,15 @@ enum distance {
     ANY,
     NEAR,
     FAR
-}; /* on one leaf, or not: those beside a candidate are as far apart */
+}; /* on one leaf, or not: the pairs beside a candidate have the same distance */
 
 #define ANY_KIND UINT32_MAX
 
-/* A step that is being filled. */
+/* A step that is being planned. */
 struct again {
     struct perf *p;
     uint32_t nic, kind, n; /* n: hosts in p->order */
-    uint32_t step, groups; /* step: PERF_NOBODY, there is none yet */
+    uint32_t step, groups; /* step: PERF_NOBODY: there is none yet */
     enum perf_kind of;
 };
 
@@ -201,7 +203,7 @@ static bool is_free(const struct again *a, uint32_t host)
     return !a->p->gone[host] && !is_busy(a, host);
 }
 
-/* It may be somebody's partner, or be beside. */
+/* It may be a partner, or run beside a candidate. */
 static bool is_good(const struct again *a, uint32_t host)
 {
     return (a->kind == ANY_KIND || a->p->hosts[host].kind == a->kind) && is_free(a, host) &&
@@ -219,7 +221,7 @@ static bool is_retest_of(const struct again *a, uint32_t step)
     return a->p->steps[step].kind == PERF_RETEST && a->p->steps[step].nic == a->nic;
 }
 
-/* A test of both was done. */
+/* A test of these two was done. */
 static bool has_met(const struct again *a, uint32_t host, uint32_t other)
 {
     const struct perf_nic *nic = perf_nic_at(a->p, host, a->nic);
@@ -231,7 +233,7 @@ static bool has_met(const struct again *a, uint32_t host, uint32_t other)
     return false;
 }
 
-/* How often one of both was planned, in this plan, too. */
+/* How often a test of these two was planned, with this plan. */
 static uint32_t times_asked(const struct again *a, uint32_t host, uint32_t other)
 {
     const struct perf_nic *nic = perf_nic_at(a->p, host, a->nic);
@@ -252,7 +254,7 @@ static void put_pair(struct again *a, uint32_t one, uint32_t other)
     perf_put(a->p, a->step, other, a->groups++, 1);
 }
 
-/* One that it was tested with least often comes first, and then one of its leaf: a fault of the host shows there, too. */
+/* First by the fewest tests with it, then one of its leaf: a fault of the host shows there, too. */
 static uint32_t find_partner(const struct again *a, uint32_t host, enum distance wanted)
 {
     uint32_t best = PERF_NOBODY, at = 0, least = UINT32_MAX;
@@ -272,7 +274,7 @@ static uint32_t find_partner(const struct again *a, uint32_t host, enum distance
     return best;
 }
 
-/* Of a candidate: those that are made, and those of this plan. */
+/* A candidate's retests: those that were made, and those of this plan. */
 static uint32_t count_retests(const struct again *a, uint32_t host)
 {
     uint32_t count = perf_nic_at(a->p, host, a->nic)->retest.count;
@@ -290,7 +292,7 @@ static bool wants_retest(const struct again *a, uint32_t host)
            count_retests(a, host) < OUTLIER_RETESTS_MOST;
 }
 
-/* Of those that have a partner the one with fewest. */
+/* Of the candidates that have a partner, the one with the fewest retests. */
 static uint32_t next_candidate(const struct again *a, enum distance wanted, uint32_t *ret_partner)
 {
     uint32_t best = PERF_NOBODY, least = UINT32_MAX;
@@ -307,7 +309,7 @@ static uint32_t next_candidate(const struct again *a, enum distance wanted, uint
     return best;
 }
 
-/* Two that are nearest to the middle, and as far apart as the candidate and its partner are. */
+/* Two NICs that are nearest to the middle, and have the same distance as the candidate and its partner. */
 static bool find_beside(const struct again *a, enum distance wanted, uint32_t ret[2])
 {
     const double middle = a->p->cohorts[a->kind][a->nic].best.middle;
@@ -326,7 +328,8 @@ static bool find_beside(const struct again *a, enum distance wanted, uint32_t re
                 ret[1] = other;
                 least = off;
             }
-            break; /* the first that is as far apart: of many hosts all pairs are too many */
+            /* the first one at that distance: with many hosts, trying all pairs takes too long */
+            break;
         }
     }
     return least < INFINITY;
@@ -341,7 +344,7 @@ static uint32_t count_free(const struct again *a, bool (*is)(const struct again 
     return count;
 }
 
-/* Pairs beside the first candidate, as far as they leave a partner to each other candidate. */
+/* Adds pairs beside the first candidate, as long as each other candidate still has a partner. */
 static void put_beside(struct again *a, enum distance wanted, const uint32_t first[2])
 {
     const uint32_t good = count_free(a, is_good), others = count_free(a, wants_retest);
@@ -356,7 +359,7 @@ static void put_beside(struct again *a, enum distance wanted, const uint32_t fir
     }
 }
 
-/* Of one kind. Without a pair beside it no candidate is tested. */
+/* Retests of one kind. A candidate without a pair beside it is not tested. */
 static void put_retests(struct again *a)
 {
     const struct again before = *a;
@@ -396,7 +399,7 @@ static void add_retests(struct perf *p, uint32_t nic)
     }
 }
 
-/* Each that is doubted, beside one that isn't and that it has not met. */
+/* Adds a test for each doubted NIC, with a NIC that is not doubted and that it has not met. */
 static void add_doubted(struct perf *p, uint32_t nic)
 {
     struct again a = {.p = p,
@@ -420,7 +423,7 @@ static void add_doubted(struct perf *p, uint32_t nic)
     }
 }
 
-/* Of most of these NICs no test was done: then none is known to be good, and nobody could meet one that is. */
+/* Most of these NICs had no test that was done. Then none is known to be good, and no good partner can be chosen. */
 static bool is_missed(const struct perf *p, uint32_t nic)
 {
     uint32_t all = 0, missed = 0;
@@ -472,9 +475,9 @@ bool perf_plan_again(struct perf *p)
     return p->step_count > 0;
 }
 
-/* ---- what they tell ---- */
+/* ---- results ---- */
 
-/* What each word of both ends of a pair is; false: it was not done. */
+/* The rates that both ends of a pair report; false: the test was not done. */
 static bool rates_of(const struct perf *p, uint32_t step, const uint32_t pair[2], double ret[2])
 {
     bool done = true;
@@ -486,7 +489,7 @@ static bool rates_of(const struct perf *p, uint32_t step, const uint32_t pair[2]
     return done;
 }
 
-/* The pair of which this host is the second; false: of none. */
+/* The pair in which this host is the second; false: none. */
 static bool pair_at(const struct perf *p, uint32_t step, uint32_t host, uint32_t ret[2])
 {
     const struct perf_part *part = perf_part_at(p, step, host);
@@ -495,9 +498,9 @@ static bool pair_at(const struct perf *p, uint32_t step, uint32_t host, uint32_t
     return part->ranks == 2 && part->rank == 1;
 }
 
-/* Few pairs run at once here, and all did before: each of them may be much faster than it was. So what stands beside a candidate
- * is taken for what is usual, and the candidate for a share of that. Returns how much to multiply by; 0: they carried
- * nothing, and nobody is judged by it. */
+/* Only few pairs run here at once; all ran at once before. Each may now be much faster than it was. So the rate of the pairs
+ * beside a candidate is taken as usual, and the candidate is judged by its share of it. Returns the factor; 0: they carried
+ * nothing, and nobody is judged by them. */
 static double scale_beside(const struct outlier_cohort *usual, double *beside, uint32_t count)
 {
     sample_sort(beside, count);
@@ -509,8 +512,8 @@ static double scale_beside(const struct outlier_cohort *usual, double *beside, u
     return scale;
 }
 
-/* By what each of those beside is off the others, as wide as one test's own noise. First tests run all at once, near pairs and
- * far ones: what these vary by is not what retests do. */
+/* The differences between the pairs beside, scaled to one test's own noise. First tests run all at once, near pairs and far ones:
+ * they vary for other reasons than retests do. */
 static void note_noise(struct perf_cohort *c, const double *beside, uint32_t count)
 {
     for (uint32_t k = 0; k < count && count >= 2 && c->noise_count < PERF_NOISE_MOST; k++) {
@@ -522,7 +525,7 @@ static void note_noise(struct perf_cohort *c, const double *beside, uint32_t cou
     }
 }
 
-/* Few differences tell of large noise too badly to fail anybody by them: then the wider one of both counts. */
+/* A few differences estimate large noise badly, and nobody must fail by that: then the wider of both counts. */
 static void take_noise(struct perf *p)
 {
     for (uint32_t kind = 0; kind < PERF_KINDS_MAX; kind++) {

@@ -1,6 +1,6 @@
-/* perf_fabric.c: what all hosts carry at once over the whole fabric, between the pairs and the rings. Permutations: each host has
- * one partner a step, drawn from all, another one each time, over all its NICs. All-to-all: each host of a group sends to each
- * other one of it; a group has hosts of all leaves. */
+/* perf_fabric.c: what all hosts carry at once over the whole fabric, tested between the pairs and the rings. Permutation: each
+ * host has one partner a step, drawn from all, another one each time, over all its NICs. All-to-all: each host of a group sends
+ * to each other one of it; a group has hosts of all leaves. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,15 +8,15 @@
 #include "core/audit/perf_internal.h"
 #include "stats/sample.h"
 
-enum { ALLTOALL_LANES = 1 /* each host has many peers */ };
+enum { ALLTOALL_LANES = 1 /* each host has many peers already */ };
 
-/* Of a tournament of n players, an even number, those that meet in this round: player 0 stays, the others go round. */
+/* A tournament of n players, an even number: the player at this place of the round. Player 0 stays, the others rotate. */
 static uint32_t player_at(uint32_t n, uint32_t round, uint32_t place)
 {
     return place == 0 ? 0 : 1 + (place - 1 + round) % (n - 1);
 }
 
-/* Of an odd number one sits out each time. */
+/* Of an odd number of hosts one sits out each time. */
 static void add_permutations(struct perf *p)
 {
     const uint32_t n = p->ring_count, even = n + n % 2;
@@ -84,7 +84,7 @@ bool perf_plan_fabric(struct perf *p)
     return p->step_count > 0;
 }
 
-/* A share for each NIC. By the higher of both words: who tells too little slows nobody. */
+/* A share for each NIC, by the higher of both reports: a host that reports too little makes nobody slow. */
 static void take_permutation(struct perf *p, uint32_t step, const uint32_t pair[2])
 {
     const struct perf_result *of[2] = {perf_result_at(p, step, pair[0]),
@@ -101,7 +101,7 @@ static void take_permutation(struct perf *p, uint32_t step, const uint32_t pair[
     }
 }
 
-/* Its own words of what failed, and the group's figure of what was done. */
+/* A failure has the host's own words; a test that was done has the group's rate. */
 static void take_alltoall(struct perf *p, uint32_t step, uint32_t host)
 {
     const struct perf_part *part = perf_part_at(p, step, host);
@@ -141,8 +141,8 @@ double perf_permuted(const struct perf *p, uint32_t host)
     return f->count > 0 ? sample_median(f->rates, f->count) : -1;
 }
 
-/* Pairs are tested one NIC after the other. If hosts carry less over all NICs at once, with the best of their partners, and most
- * of them do, nothing of that is one host's: no ring is called slow for it. */
+/* Pairs are tested one NIC after the other. If most hosts carry less over all NICs at once with the best of their partners, that
+ * is no single host's fault: no ring is called slow because of it. */
 void perf_expect_fabric(struct perf *p)
 {
     uint32_t n = 0;

@@ -1,8 +1,8 @@
-/* perf_incast.c: many hosts send to one at once. Hosts leaf by leaf are cut into groups of one size, as many as there are leaves
- * if four can send in each: the first of a group receives. */
+/* perf_incast.c: many hosts send to one at once. The hosts, leaf by leaf, are cut into groups of one size: as many groups as
+ * leaves, if four can send in each. The first host of a group receives. */
 #include "core/audit/perf_internal.h"
 
-/* Leaves, as they follow one another in p->order. */
+/* The number of leaves, which follow one another in p->order. */
 static uint32_t count_leaves(const struct perf *p, uint32_t nic, uint32_t n)
 {
     uint32_t leaves = n > 0;
@@ -30,13 +30,13 @@ void perf_add_incast(struct perf *p, uint32_t nic)
                                      : size;
     const uint32_t step = perf_add_step(
         p, &(struct perf_step){.kind = PERF_INCAST, .lanes = 1, .nic = nic, .nics = 1});
-    for (uint32_t k = 0; k + n % size < n; k++) { /* who is left over takes no part */
+    for (uint32_t k = 0; k + n % size < n; k++) { /* hosts that are left over take no part */
         perf_put(p, step, p->order[k], k / size, k % size);
     }
     perf_end_step(p, step);
 }
 
-/* What arrived is the receiver's own word, and of its own port alone. */
+/* The count of packets that came is the receiver's own report, and judges only its own port. */
 void perf_take_incasts(struct perf *p)
 {
     for (uint32_t step = 0; step < p->step_count; step++) {

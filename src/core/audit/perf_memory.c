@@ -1,5 +1,5 @@
-/* perf_memory.c: the bandwidth of each host's own memory. All hosts measure it in one step, each alone. A host that carries less
- * than most of its kind measures it once more, and the better result counts: one moment fails nobody. */
+/* perf_memory.c: the bandwidth of each host's own memory. All hosts measure it in one step, each by itself. A host that carries
+ * less than most of its kind measures it once more, and the better result counts: so a single bad moment fails nobody. */
 #include "core/audit/perf_internal.h"
 #include "stats/sample.h"
 
@@ -36,7 +36,7 @@ static bool is_doubted(const struct perf *p, uint32_t host)
     return takes_part(p, host) && perf_memory_doubted(p, host);
 }
 
-/* Of hosts of one kind, into the scratch. */
+/* The usual value of hosts of one kind; uses the scratch. */
 static double usual_of(const struct perf *p, uint32_t kind)
 {
     uint32_t n = 0;
@@ -68,7 +68,7 @@ void perf_add_memory_again(struct perf *p)
     add_step(p, is_doubted);
 }
 
-/* What failed after a result does not replace it. */
+/* A failure after a result doesn't replace it. */
 void perf_take_memory(struct perf *p)
 {
     for (uint32_t step = 0; step < p->step_count; step++) {

@@ -1,5 +1,5 @@
-/* perf_result.c: what hosts tell of their tests, and what it amounts to. A memory that could not be measured is no reason of what
- * the other tests lack. */
+/* perf_result.c: what hosts report of their tests, and what follows. If memory could not be measured, that doesn't explain why
+ * other tests are missing. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ enum perf_outcome perf_missing(const struct perf *p, uint32_t host)
     return worst;
 }
 
-/* Of the last test that it was in nothing came of it, and others of that step told: it died on the way, or nobody hears it. */
+/* The host reported nothing of its last test, and others of that step did report: it died on the way, or can't be heard. */
 static bool fell_silent(const struct perf *p, uint32_t host)
 {
     uint32_t step = p->step_count;
@@ -39,7 +39,7 @@ static bool fell_silent(const struct perf *p, uint32_t host)
     return false;
 }
 
-/* It would end the tests of all others. */
+/* Such a host would end the tests of all others. */
 void perf_find_gone(struct perf *p)
 {
     for (uint32_t i = 0; i < p->count; i++) {
@@ -118,8 +118,8 @@ static void take_pair(struct perf *p, uint32_t step, uint32_t a, uint32_t b)
     }
 }
 
-/* The middle of all NICs of that place at their hosts, each by what both ends of a test tell of it. None carries more than the
- * best of these: it is one host's word alone. */
+/* The median of all NICs at that place of their hosts, each by the reports of both ends of a test. None carries more than the
+ * best of these, because that is one host's report alone. */
 static void find_usual(struct perf *p, uint32_t nic)
 {
     double *rates = p->scratch;
@@ -153,7 +153,7 @@ void perf_take_pairs(struct perf *p)
     }
 }
 
-/* Two of them at least are different hosts. */
+/* At least two of them are different hosts. */
 static bool met_two(const struct perf_nic *nic)
 {
     for (uint32_t k = 1; k < nic->tried; k++) {
@@ -180,7 +180,7 @@ enum perf_truth perf_truth_of(const struct perf *p, uint32_t host)
 
 /* ---- rings ---- */
 
-/* Of the hosts that were in it: another one keeps what came of it before. */
+/* For the hosts that were in it. Other hosts keep their earlier result. */
 static void take_row(struct perf *p, uint32_t step, const struct perf_group *all)
 {
     const uint32_t row = p->steps[step].row;
@@ -197,7 +197,7 @@ static void take_row(struct perf *p, uint32_t step, const struct perf_group *all
             snprintf(to->words, sizeof(to->words), "a test beside it: %s",
                      perf_outcome_name((enum perf_outcome)all->outcome));
         } else if (to->outcome == PERF_DONE) {
-            to->rate = all->rate; /* one figure of all */
+            to->rate = all->rate; /* one rate for all */
         }
     }
     if (all->outcome == PERF_DONE && all->rate > p->best) {
@@ -206,8 +206,8 @@ static void take_row(struct perf *p, uint32_t step, const struct perf_group *all
     }
 }
 
-/* Whose work before a meeting was the longest of all, and longer by more than is chance than that in the middle. Of fewer than
- * three nobody is late. */
+/* The host whose work before a meeting was the longest, and longer than the median by more than chance. Of fewer than three hosts
+ * none is late. */
 static void find_late(struct perf *p, uint32_t row, uint32_t meeting)
 {
     struct perf_result *rows = &p->rows[(size_t)row * p->count];
@@ -227,7 +227,7 @@ static void find_late(struct perf *p, uint32_t row, uint32_t meeting)
     }
 }
 
-/* A slow test: without the time that processors may have taken it would not be. */
+/* The test is slow, but would not be without the time that processors may have taken. */
 static bool is_excused(const struct perf *p, double rate, double busy)
 {
     return rate >= PERF_SLOW * p->expected * (1 - busy);
@@ -263,7 +263,8 @@ static bool is_of_one(const struct search_test *t)
     return t->one.count == 1 && t->other.count == 0;
 }
 
-/* Of a host and its partner, where no good hosts run beside: either may have waited for the other one, which had no processor. */
+/* For a host and its partner, if no good hosts run beside them: each may have waited for the other one, which had no
+ * processor. */
 static double busy_of(const struct perf *p, const struct search_test *t, double most)
 {
     if (!is_of_one(t) || t->partner == SEARCH_NONE) {
