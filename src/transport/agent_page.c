@@ -1,5 +1,5 @@
-/* agent_page.c: a file that the host's agent publishes in shared memory, under a path that may name
- * another one after its restart. */
+/* agent_page.c: a file that the host's agent publishes in shared memory. After the agent's restart the path may name another
+ * file. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -17,7 +17,7 @@ void follow_end(struct follow *f)
     }
 }
 
-/* The path's file, if it is another one than what we have. */
+/* Opens the path's file, if it is another one than the open one. */
 static bool reopen(struct follow *f, const char *path, size_t least, size_t most)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -25,7 +25,7 @@ static bool reopen(struct follow *f, const char *path, size_t least, size_t most
     bool other = false;
 
     if (fd < 0) {
-        return false; /* the agent is gone: what it said last stays said */
+        return false; /* the agent is gone: its last values stay */
     }
     if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_size >= (off_t)least &&
         (f->memory == NULL || found.st_ino != f->inode)) {

@@ -1,26 +1,25 @@
 /* ceiling.c: how many connections a process may have: 4,096 ranks that all talk to each other must fit.
  *
- * A set has all its lanes and standbys while less than three eighths of the ceiling are used, two lanes up to half, then
- * one: so the first lanes of 4,096 peers, all at once, fit above what is there by then. A lane carries both directions.
- * Without standbys it
- * opens them when it has no lane left. The sender begins with no more than that; the receiver turns further ones away, each
- * once: a sender with another lane lets it go, one that insists knows something we don't. Beyond the ceiling sets give
- * lanes up, standbys first, down to one each: a sender by itself, a receiver by asking (a lane that it says is draining).
- * One lane per peer is never refused: the limit after that is the kernel's (EMFILE). */
+ * A set has all its lanes and standbys while less than three eighths of the ceiling are used, two lanes up to half, then one: so
+ * the first lanes of 4,096 peers, all at once, still fit. A lane carries both directions. A set without standbys opens them when
+ * it has no lane left. The sender begins with no more than that. The receiver refuses further lanes, each once: a sender with
+ * another lane then drops the refused one, and a sender that insists has no other lane. Above the ceiling sets give lanes up,
+ * standbys first, down to one each: a sender does so by itself, a receiver by asking (it reports the lane as draining). One lane
+ * per peer is never refused: the limit after that is the kernel's (EMFILE). */
 #include <errno.h>
 #include <sys/resource.h>
 
 #include "base/limits.h"
 #include "transport/internal.h"
 
-#define TRIM_SETS 256 /* per look */
+#define TRIM_SETS 256 /* sets for each look */
 
 uint32_t ceiling_of(const struct transport_config *config)
 {
     return config->sockets != 0 ? config->sockets : PROCESS_LANES_MAX;
 }
 
-/* Those that are about to go not counted. */
+/* Without those that are about to close. */
 static uint32_t used(const struct transport *t)
 {
     return __atomic_load_n(&t->sockets, __ATOMIC_RELAXED) -
@@ -82,7 +81,7 @@ int ceiling_refused(struct lane_set *set, int r)
     char text[PEER_TEXT];
 
     if ((r != -EMFILE && r != -ENFILE) || set->version != 0 || watch_connected(set->watch) != 0) {
-        return 0; /* it had lanes: it tries again */
+        return 0; /* it had lanes: it tries again later */
     }
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     lane_set_fail(
@@ -94,7 +93,7 @@ int ceiling_refused(struct lane_set *set, int r)
     return r;
 }
 
-/* Lanes that stay: connected, and nobody has asked them to go. */
+/* Lanes that stay: connected, and not asked to close. */
 static uint32_t staying(const struct lane_set *set)
 {
     uint32_t lanes = watch_connected(set->watch) & ~set->traffic.retired;
@@ -108,7 +107,7 @@ static uint32_t staying(const struct lane_set *set)
     return lanes;
 }
 
-/* No more of it: a standby that was saved comes when no lane is left. */
+/* Closes the lane for good. A standby that was saved is opened when no lane is left. */
 static void give_up(struct lane_set *set, uint32_t lane)
 {
     set->traffic.retired |= 1u << lane;
@@ -124,7 +123,7 @@ static void part(struct lane_set *set, uint32_t lane)
     __atomic_fetch_add(&set->transport->parting, 1, __ATOMIC_RELAXED);
 }
 
-/* Who connects: what is on it arrives, then it is gone; lane_set_act is the caller's. */
+/* For the end that connects: the lane's data still arrives, then it closes. The caller calls lane_set_act. */
 static void let_go(struct lane_set *set, struct mono now, uint32_t lane)
 {
     part(set, lane);
@@ -157,7 +156,7 @@ void ceiling_turned_away(struct lane_set *set, struct mono now, uint32_t lane)
     const uint32_t others =
         set->present & ~set->traffic.retired & ~watch_doubted(set->watch) & ~(1u << lane);
 
-    /* Others may still be on their way: the last of them is never let go, and it insists. */
+    /* Others may still be coming: the last one of them is never given up, and it insists. */
     if (set->traffic.to < 0 && others != 0) {
         watch_lane_close(set->watch, now, lane);
         give_up(set, lane);
@@ -178,7 +177,7 @@ void ceiling_asked(struct lane_set *set, struct mono now, uint32_t lane, uint32_
     }
 }
 
-/* One lane of the set goes, if it has another. */
+/* Gives up one lane of the set, if it has another. */
 static void give_up_one(struct lane_set *set, struct mono now)
 {
     const uint32_t lanes = staying(set);

@@ -1,11 +1,11 @@
 /* comm.c: NCCL's communicators on a set: their life from OPEN to the echo of CLOSE.
  *
- * Closing is a debt paid in the background: a sender first sees all of its messages placed, then says CLOSE until
- * it is echoed; a receiver says it at once, and its CLOSE carries the last `placed`. A debt has no clock: it ends when it
- * is paid, when the peer closes, or with the set, which fails once the peer wasn't heard for the patience. A comm
- * that is closed with requests in flight (an abort) owes nothing. An echo is given for any CLOSE, of a comm long
- * forgotten, too: so either end may forget first. Who forgets unheard says it when the peer speaks of that comm
- * again: by OPEN, a chunk, or a receive that waits. */
+ * Closing leaves a debt that is paid in the background. A sender first waits until all of its messages are placed; then it
+ * repeats CLOSE until it is echoed. A receiver sends CLOSE at once, with the last `placed`. A debt has no time limit. It ends
+ * when it is paid, when the peer closes, or with the set, which fails once the peer wasn't heard for the patience. A comm that is
+ * closed with requests in flight (an abort) owes nothing. Each CLOSE gets an echo, also for a comm that was forgotten: so either
+ * end may forget first. An end that forgot without an echo sends CLOSE when the peer refers to that comm again: by OPEN, a chunk,
+ * or a receive that waits. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define CLOSE_GAP_NS     (10 * NS_PER_MS)
 #define CLOSE_GAP_NS_MAX (200 * NS_PER_MS)
-#define ABORT_NS         (2 * NS_PER_S) /* so long we tell the peer of an abort */
+#define ABORT_NS         (2 * NS_PER_S) /* so long an abort is repeated to the peer */
 
 struct transport_comm *comm_find(const struct lane_set *set, bool sending, uint32_t number)
 {
@@ -62,12 +62,12 @@ void comm_free(struct transport_comm *comm)
     free(comm);
 }
 
-/* Frames half written from its messages can't go on: their memory is its owner's again. Of a message that is placed, or
- * that the peer throws away, the rest may be anything; with another one the lane goes. */
+/* Half-written frames of its messages can't continue, because their memory is its owner's again. If the message is placed, or the
+ * peer throws it away, the rest may be any bytes. Else the lane is closed. */
 static void cut_frames(struct transport_comm *comm, struct mono now)
 {
     struct lane_set *set = comm->set;
-    uint32_t reading = 0; /* their NICs read that memory, and write what they find there */
+    uint32_t reading = 0; /* their NICs read that memory, and send what they find there */
 
     if (!comm->sending) {
         return;
@@ -93,7 +93,7 @@ static void cut_frames(struct transport_comm *comm, struct mono now)
     }
 }
 
-/* The peer knows where its receives are, and may be writing there. All direct lanes go: they are made anew. */
+/* The peer has the places of its receives, and may be writing there. All direct lanes are closed and made anew. */
 static void fence_receives(struct transport_comm *comm)
 {
     struct lane_set *set = comm->set;
@@ -103,7 +103,8 @@ static void fence_receives(struct transport_comm *comm)
     }
 }
 
-/* Receiving: what came and was never asked for goes now: the sender takes our CLOSE as the word that bounce slots are free. */
+/* For a receiver: data that came and was never asked for is dropped now, because the sender takes our CLOSE as free bounce
+ * slots. */
 static void receive_no_more(struct transport_comm *comm)
 {
     struct lane_set *set = comm->set;
@@ -167,7 +168,7 @@ void comm_give_up(struct transport_comm *comm, struct mono now, int error, const
     sender_comm_close(comm->set->sender, comm->number);
 }
 
-/* Up to version 3 a set has one direction, and its number says all. */
+/* Up to version 3 a set has one direction, so its number is enough. */
 static uint8_t flags_of(const struct lane_set *set, bool sending)
 {
     return lane_set_both(set) ? halves_close_flag(sending) : 0;
@@ -196,7 +197,7 @@ static void tell_close(struct transport_comm *comm)
     }
 }
 
-/* Its messages go first; CLOSE comes after the last of them. */
+/* Its messages come first; CLOSE follows the last of them. */
 static bool owes_messages(const struct transport_comm *comm)
 {
     return comm->sending && !comm->book_closed && !comm->close_heard &&
@@ -294,7 +295,7 @@ static void fail_comm(struct transport_comm *comm)
     }
 }
 
-/* Of its messages: a flush needs nothing of the peer. */
+/* For its messages only: a flush needs nothing from the peer. */
 static bool in_flight(const struct transport_comm *comm)
 {
     for (uint32_t i = 0; i < TRANSPORT_REQUEST_MAX; i++) {
@@ -324,7 +325,7 @@ static void on_close_of(struct transport_comm *comm, struct mono now,
     if (comm->sending) {
         if (sender_comm_progress(set->sender, comm->number, NULL, &placed) &&
             close->placed > placed) {
-            /* what it claims beyond what was sent is refused, and then doesn't matter any more */
+            /* if it claims more than was sent, that is refused, which doesn't matter any more */
             (void)!sender_on_progress(set->sender, now, comm->number, close->placed, close->placed,
                                       0);
             out_harvest(set);
@@ -350,7 +351,7 @@ void comm_on_close(struct lane_set *set, struct mono now, uint32_t lane,
     if (close->comm == LANE_COMM_NONE) {
         set->leaving = true;
         for (comm = set->comms; comm != NULL; comm = comm->next) {
-            /* Of one that it closed before and that has nothing on its way, all is as it should be. */
+            /* For a comm that it closed before, with nothing under way, this is not an error. */
             const bool elsewhere = comm->state == COMM_OPENING && comm->sending && !set->connects;
             if (!comm->released && comm->state != COMM_CLOSING && !elsewhere &&
                 (!comm->close_heard || in_flight(comm))) {
@@ -362,7 +363,8 @@ void comm_on_close(struct lane_set *set, struct mono now, uint32_t lane,
     comm = comm_find(set, sending, close->comm);
     if (comm == NULL) {
         if (sending && set->sender != NULL && (close->flags & LANE_CLOSE_ECHO) == 0) {
-            sender_on_peer_close(set->sender, close->comm); /* forgotten here: its bounce slots */
+            /* its bounce slots are forgotten here */
+            sender_on_peer_close(set->sender, close->comm);
         }
         return;
     }
@@ -373,7 +375,7 @@ void comm_on_close(struct lane_set *set, struct mono now, uint32_t lane,
     }
 }
 
-/* -- from above ------------------------------------------------------------------------------- */
+/* -- calls from above ------------------------------------------------------------------------- */
 
 void transport_close(struct transport_comm *comm)
 {

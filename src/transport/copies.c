@@ -1,5 +1,6 @@
-/* copies.c: a sender's copies: their owner need not wait for the network. Small ones belong to a communicator's sends, larger
- * ones, to this machine only, lie in a room that all sets share, while any uses it. */
+/* copies.c: a sender's copies, so that the message's owner needn't wait for the network. Copies of small messages belong to a
+ * communicator's sends. Copies of larger ones, only to this machine, are in memory that all sets share, as long as any set uses
+ * it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +8,9 @@
 #include "transport/room.h"
 
 #define SIZE_MIN 512
-#define FEW      4 /* places that a set gets while there is any; for more of them */
-#define LEFT     8 /* so many must be left for other sets: peers that stand still hold no others up */
+#define FEW      4 /* places that a set gets while there is any; the limits for more */
+/* so many must be left for other sets: peers that stand still must not block others */
+#define LEFT 8
 
 bool copies_room(struct outgoing *outgoing, size_t size)
 {
@@ -26,7 +28,7 @@ bool copies_room(struct outgoing *outgoing, size_t size)
     return outgoing->copy != NULL;
 }
 
-/* Who has nothing else on its way awaits an answer: it has the time. A larger copy takes more of the caches than that is worth,
+/* A sender with nothing else under way awaits an answer: it has the time. A larger copy would displace too much in the caches,
  * unless nothing comes in meanwhile, either. */
 static size_t size_max(const struct lane_set *set)
 {
@@ -38,7 +40,7 @@ static size_t size_max(const struct lane_set *set)
                : lane_set_copies_alone(set);
 }
 
-/* Under copies_lock. False: there is none. */
+/* Under copies_lock. False: there is no room. */
 static bool have_room(struct transport *t, bool here)
 {
     if (t->copies == NULL) {
@@ -51,7 +53,7 @@ static bool have_room(struct transport *t, bool here)
     return t->copies != NULL;
 }
 
-/* Free places beside each other, for one copy: the lowest, which the caches may still have. 0: there are none. */
+/* Adjacent free places for one copy: the lowest ones, which may still be in the caches. 0: there are none. */
 static uint32_t find_places(uint32_t used, size_t size)
 {
     const uint32_t count = (uint32_t)((size + COPY_HERE_MAX - 1) / COPY_HERE_MAX);

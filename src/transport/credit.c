@@ -2,26 +2,26 @@
  *
  *   chunks ─► sums of this set ─► its NIC's struct credit, shared by all sets ─► a window for each communicator
  *          ─► ledger ─► `granted` in the next STATE ─► the sender waits
- *   sets of a NIC that have something to send ─► `receivers` in STATE ─► what each of them has of our link
+ *   sets of a NIC that have something to send ─► `receivers` in STATE ─► each receiver's share of our link
  *
- * That number goes with each STATE. A set that only sends has little else to tell: then it goes in front of a chunk when it is
- * another one, and again before the peer would forget it.
+ * Each STATE has that number. A set that only sends has little else to report: then a STATE with it is sent in front of a chunk
+ * when the number changes, and again before the peer would drop it.
  *
- * The sums go to the NIC at each look, not at each chunk: nothing is locked on the way of a chunk. Windows hold in mode
- * full only. A sender of an older release sends no chunk that is larger than what was granted, not even if none is on its
- * way: if nothing comes from one for STALLED_NS, its window is wide enough for any chunk. */
+ * The sums are added to the NIC's at each look, not at each chunk: so no chunk takes a lock. Windows apply in mode full only. A
+ * sender of an older release sends no chunk that is larger than its grant, even if none is under way: if nothing comes from such
+ * a sender for STALLED_NS, its window is made wide enough for any chunk. */
 #include "transport/internal.h"
 
 #define STALLED_NS  (200 * NS_PER_MS)
 #define STALLED_MIN (2u << LANE_CHUNK_SHIFT_MAX)
-#define RTT_NS      NS_PER_S          /* so often the kernel is asked */
-#define FAN_NS      (100 * NS_PER_MS) /* sets that send within such a time do so at once */
+#define RTT_NS      NS_PER_S          /* interval of questions to the kernel */
+#define FAN_NS      (100 * NS_PER_MS) /* sets that send within this time count as sending at once */
 #define TOLD_NS                                                                                    \
-    (3 * FAN_NS) /* what a peer told counts for: it sends none while nothing comes to it */
-#define DRIFT_NS (500 * NS_PER_US) /* of two clocks that nobody steers, within a floor's 10 s */
+    (3 * FAN_NS) /* a peer's number is valid for so long: it sends none while nothing goes to it */
+#define DRIFT_NS (500 * NS_PER_US) /* of two clocks without steering, within a floor's 10 s */
 
-/* By how much a delay exceeds the least that came by any of the set's own lanes: one that never saw its path empty has a floor
- * that hides the queue there. */
+/* By how much a delay exceeds the least by any of the set's own lanes. A lane that never saw its path empty has a floor that
+ * hides the queue. */
 static int64_t above_floor(struct lane_set *set, struct mono now, uint32_t clock, int64_t owd_ns)
 {
     if (set->floor_clock != clock) {
@@ -38,12 +38,12 @@ void credit_note(struct lane_set *set, struct mono now, uint32_t lane,
     struct credit_arrivals *arrived = &set->arrived;
 
     if (set->streams[lane]->own_nic != set->nic) {
-        return; /* a standby's: it comes by another queue */
+        return; /* a standby's delay: it passes another queue */
     }
     arrived->bytes += chunk->length;
     arrived->chunk = chunk->length > arrived->chunk ? chunk->length : arrived->chunk;
     if (!stamp->kernel || (chunk->flags & LANE_CHUNK_RESENT) != 0) {
-        return; /* says more of us, or of another lane, than of the queue */
+        return; /* this shows this host, or another lane, more than the queue */
     }
     const int64_t queue_ns = above_floor(set, now, set->delays[lane].clock, owd_ns);
     arrived->delay_ns += (double)queue_ns;
@@ -54,7 +54,7 @@ void credit_note(struct lane_set *set, struct mono now, uint32_t lane,
     }
 }
 
-/* Communicators that something came for since the last count. */
+/* Communicators for which something came since the last count. */
 static uint32_t count_comms(struct lane_set *set, struct mono now)
 {
     uint32_t count = 0;
@@ -100,7 +100,7 @@ static void grant(struct lane_set *set, struct mono now, uint64_t window)
     set->window = window;
 }
 
-/* What came to the set is told; returns what each of its communicators may have on its way. */
+/* Adds this set's arrivals to the NIC's; returns how much each of its communicators may have under way. */
 static uint64_t tell_nic(struct lane_set *set, struct mono now)
 {
     struct own_nic *nic = &set->transport->nics[set->nic];

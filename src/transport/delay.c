@@ -1,23 +1,22 @@
-/* delay.c: the in-band one-way delay of every chunk: its path's, told apart from both hosts' own slowness.
+/* delay.c: the in-band one-way delay of every chunk: the path's part, separated from the slowness of both hosts.
  *
  *   posted ──► sent ───────► received ──► consumed
  *     sender's host   the network   receiver's host
  *
- * Each chunk brings "posted to sent" and the fleet time at which it was handed to the kernel; the kernel's stamp
- * of its last byte ends the network's part, the moment at which its bit was set the last. Between clocks
- * that nobody synchronised, a constant is taken off: then only differences mean something, and
- * bound_ns says so. */
+ * Each chunk carries the time from "posted" to "sent", and the fleet time at which it was handed to the kernel. The kernel's
+ * stamp of its last byte ends the network's part. The moment at which the chunk's bit was set ends the last part. Between clocks
+ * that are not synchronised a constant is subtracted: then only differences are meaningful, and bound_ns marks that. */
 #include <stdlib.h>
 
 #include "transport/internal.h"
 
 #define GAIN     (1.0 / 16)
 #define HALVE_NS (10 * NS_PER_S)
-/* Mean, least and most are of every chunk; the quantiles, and what takes another reading of the clock, of every
- * seventh once there are plenty: seven, so that no rhythm of messages falls in with it. */
+/* Mean, least and most are of every chunk. Quantiles, and values that need another reading of the clock, are of every seventh
+ * once there are plenty: seven, so that no rhythm of messages coincides with it. */
 #define SAMPLED_ALL   4096
 #define SAMPLED_EVERY 7
-#define UNSYNCED_SEEN NS_PER_MS /* the first delay of an unsynchronised pair is called this */
+#define UNSYNCED_SEEN NS_PER_MS /* the first delay of an unsynchronised pair gets this value */
 
 static uint32_t clamp_ns(int64_t ns)
 {
@@ -97,7 +96,7 @@ void delay_on_chunk(struct lane_set *set, struct mono now, uint32_t lane,
     delay->resent += (chunk->flags & LANE_CHUNK_RESENT) != 0;
     smooth(&delay->queued_mean_ns, chunk->queued_ns, first);
     if (!synced) {
-        /* Clocks that nobody steers drift apart: no lane's delay may fall below what can be said. */
+        /* Clocks without steering drift apart: no lane's delay may fall below the values that can be represented. */
         if (set->unsynced_base == INT64_MIN || ns - set->unsynced_base < UNSYNCED_SEEN / 4) {
             set->unsynced_base = ns - UNSYNCED_SEEN;
         }

@@ -1,4 +1,5 @@
-/* descriptor.c: the list is a bit per descriptor; the kernel gives the lowest numbers, so little of it is ever touched. */
+/* descriptor.c: the list has one bit per descriptor. The kernel gives the lowest numbers, so only a small part of it is ever
+ * touched. */
 #include "transport/descriptor.h"
 
 #include <errno.h>
@@ -10,14 +11,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define DESCRIPTOR_MAX (1 << 20) /* those above are not listed */
+#define DESCRIPTOR_MAX (1 << 20) /* descriptors above are not listed */
 
 static struct {
     pthread_mutex_t lock;
     pthread_once_t once;
     uint64_t bits[DESCRIPTOR_MAX / 64];
     int top;        /* all that are listed are below */
-    rlim_t copies;  /* descriptor_copy()'s */
+    rlim_t copies;  /* made by descriptor_copy() */
     uint32_t forks; /* atomic */
 } list = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
@@ -44,7 +45,7 @@ static void in_child(void)
     pthread_mutex_unlock(&list.lock);
 }
 
-/* Without memory for it children keep what they get: a killed rank is noticed later. */
+/* If there is no memory for it, children keep their descriptors: a killed rank is noticed later. */
 static void watch_forks(void)
 {
     (void)!pthread_atfork(before_fork, in_parent, in_child);
@@ -127,7 +128,7 @@ void descriptor_copy_close(int fd)
 {
     pthread_mutex_lock(&list.lock);
     set_bit(fd, false);
-    list.copies -= list.copies > 0; /* a child has none of its parent's */
+    list.copies -= list.copies > 0; /* a child has none of its parent's copies */
     close(fd);
     pthread_mutex_unlock(&list.lock);
 }

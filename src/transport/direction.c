@@ -1,4 +1,4 @@
-/* direction.c: a set's halves: the sender or the ledger that it got when it was born, and the other one, if it is needed; and
+/* direction.c: a set's halves: the sender or the ledger with which it began, and the other one, if it is needed. It also decides
  * which of two sets stays if both ends began one at once. */
 #include <errno.h>
 
@@ -6,9 +6,9 @@
 
 #define YOUNG_NS (5 * NS_PER_S)
 #define CROSSING_NS                                                                                \
-    (1 * NS_PER_S) /* what was begun before the peer knew of ours has come by then */
+    (1 * NS_PER_S) /* by then everything has come that was begun before the peer knew our set */
 
-/* Each lane of such a set may go on over a queue pair that writes. */
+/* True if each lane of such a set may continue over a queue pair that writes. */
 static enum ledger_way way_of(const struct lane_set *set)
 {
     return post_needed(set) && set->transport->config.direct ? LEDGER_WRITES : LEDGER_READS;
@@ -27,7 +27,7 @@ int lane_set_open_lane(struct lane_set *set, struct mono now, uint32_t lane, uin
     return r;
 }
 
-/* Who was connected to asks its kernel. */
+/* The end that accepted asks its kernel. */
 static struct span round_trip(const struct lane_set *set, const struct stream *stream)
 {
     struct io_info info = {.known = false};
@@ -121,7 +121,7 @@ bool lane_set_stays(const struct lane_set *set, struct mono now)
 bool lane_set_used(const struct lane_set *set, struct mono now)
 {
     if (!set->connects && !set->had_comms && mono_sub(now, set->began).ns < YOUNG_NS) {
-        return true; /* who connects it has one, of which we haven't heard yet */
+        return true; /* the connecting end has one, of which no word has come yet */
     }
     for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
         if (!comm->released && comm->state != COMM_CLOSING && !comm->close_heard) {

@@ -1,23 +1,24 @@
-/* first_nic.c: which of our NICs a set's lanes leave by until the first of them is up.
+/* first_nic.c: the NIC by which a set's lanes leave until the first of them is up.
  *
- * That is the NIC that NCCL named, while anything speaks for it. NCCL chooses by distance to the GPU and knows nothing of routes:
- * rails that aren't joined, a firewall, a peer that listens on another network. So when the kernel tells that the peer can't be
- * reached from there, or nothing answers, all lanes try our next NIC, round and round, each round for longer. First comes the one
- * whose address has most leading bits in common with the peer's: the same subnet, if there is one; then what may have a route.
- * Once a lane was up the set stays, and lanes over other NICs are standbys' business (standby.c). */
+ * It is the NIC that NCCL named, as long as there is evidence for it. NCCL chooses by distance to the GPU and doesn't know
+ * routes: rails may not be joined, a firewall may block, a peer may listen on another network. So if the kernel reports that the
+ * peer can't be reached from there, or nothing answers, all lanes try the host's next NIC, round after round, each round for
+ * longer. First comes the NIC whose address has the most leading bits in common with the peer's (the same subnet, if there is
+ * one), then the NICs that may have a route. Once a lane was up the set stays on its NIC, and standby.c handles lanes over other
+ * NICs. */
 #include <errno.h>
 #include <stdio.h>
 
 #include "transport/internal.h"
 
 #define TRIES     3
-#define SILENT_NS (3 * NS_PER_S) /* SYNs may be lost where thousands connect at once */
+#define SILENT_NS (3 * NS_PER_S) /* SYNs may be lost when thousands connect at once */
 #define REFUSED_NS                                                                                 \
-    NS_PER_S /* over another NIC the peer's process was gone: this one is for certainty */
+    NS_PER_S /* over another NIC the peer's process seemed gone: this NIC is tried to be certain */
 #define UNROUTED_NS (5 * NS_PER_S)
 #define ROUNDS_MAX  4
 
-/* Leading bits that two addresses have in common. */
+/* The number of leading bits that two addresses have in common. */
 static uint32_t common_bits(const struct io_address *a, const struct io_address *b)
 {
     for (uint32_t i = 0; i < sizeof(a->ip); i++) {
@@ -45,7 +46,7 @@ static uint32_t others(const struct lane_set *set)
     return nics;
 }
 
-/* NCCL's own NIC heard nothing so far: what answers another one needn't be the peer's host. */
+/* NCCL's own NIC got no answer so far: an answer to another NIC needn't come from the peer's host. */
 static bool named_is_silent(const struct lane_set *set)
 {
     uint32_t named = 0;
@@ -63,7 +64,7 @@ bool first_nic_undecided(const struct lane_set *set)
     return set->version == 0 && (untried || named_is_silent(set));
 }
 
-/* Our host has no way there, from no NIC: a wrong choice of NICs, most likely. Patience is for what may come back. */
+/* This host has no route to the peer from any NIC: most likely a wrong choice of NICs. Patience is for causes that may pass. */
 static void no_route(struct lane_set *set, struct mono now)
 {
     const uint32_t nics = others(set) | 1u << set->nic;
@@ -102,7 +103,7 @@ void first_nic_on_connect(struct lane_set *set, struct mono now, int r)
     no_route(set, now);
 }
 
-/* Has the NIC had its chance? Not while the peer's kernel has taken a connection and its process is to answer. */
+/* Has the NIC had enough time? Not while the peer's kernel has accepted a connection and its process has yet to answer. */
 static bool in_vain(const struct lane_set *set, struct mono now)
 {
     const int64_t silent = set->first.refusals != 0 ? REFUSED_NS : SILENT_NS << set->first.rounds;

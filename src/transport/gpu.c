@@ -1,12 +1,12 @@
-/* gpu.c: messages in memory of GPUs. The processor doesn't touch it.
+/* gpu.c: messages in memory of GPUs, which the processor doesn't touch.
  *
  *   by a write   as from and to memory of this host (lane_pair_write): no difference
- *   as bytes     what the sender reads, and what the receiver stores, a NIC of the host copies for it (io_rdma.gpu_copy):
- *                so every lane carries them, whatever its kind and whoever the peer
- *   done         not yet seen by the GPU: what a NIC has written may still be on its way there. transport_flush() has each
- *                NIC that wrote read from there. A lane that is over is silent after such a read only
+ *   as bytes     a NIC of the host makes the copies for the sender's reads and the receiver's stores (io_rdma.gpu_copy):
+ *                so each lane can carry them, of any kind and to any peer
+ *   done         not yet seen by the GPU: bytes that a NIC has written may still be on their way there. transport_flush()
+ *                makes each NIC that wrote read from there. A lane that is over is silent only after such a read
  *
- * A NIC that can't read any more (its port is down, it is gone) is given a second: what it has written is there by then. */
+ * A NIC that can't read any more (its port is down, or it is gone) is given a second: what it has written has arrived by then. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +16,10 @@
 #define GPU_SETTLE_NS NS_PER_S
 
 struct gpu_flush {
-    uint32_t devices; /* bits: that haven't read yet */
+    uint32_t devices; /* bits: devices that have yet to read */
     uint64_t tickets[IO_RDMA_DEVICES];
-    struct mono at
-        [IO_RDMA_DEVICES]; /* asked then: what it had written by then is there in time, whatever becomes of it */
+    /* the time of the request: what it had written by then is there in time, whatever happens to it */
+    struct mono at[IO_RDMA_DEVICES];
 };
 
 static void fail(struct lane_set *set, int error)
@@ -112,7 +112,7 @@ void gpu_written(struct lane_set *set, uint32_t lane, uint32_t number)
     }
 }
 
-/* Each device that wrote since it read last reads once more; what others have asked for since is waited for, too. */
+/* Each device that wrote since its last read reads once more. Reads that others have asked for since are waited for, too. */
 static void ask(struct transport_comm *comm, struct mono now, struct gpu_flush *flush,
                 struct io_rdma_memory *memory, const void *at)
 {
@@ -128,7 +128,7 @@ static void ask(struct transport_comm *comm, struct mono now, struct gpu_flush *
             comm->gpu[i].asked = written;
             comm->gpu[i].at = now;
             if (t->rdma->gpu_read(t->rdma, i, memory, at, &comm->gpu[i].ticket) < 0) {
-                comm->gpu[i].ticket = UINT64_MAX; /* it can't: it is given its time */
+                comm->gpu[i].ticket = UINT64_MAX; /* it can't read: it is given its time */
             }
         }
         flush->tickets[i] = comm->gpu[i].ticket;

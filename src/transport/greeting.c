@@ -1,15 +1,15 @@
-/* greeting.c: somebody who connected says who it is, and proves it, before it is a lane.
+/* greeting.c: a program that connects says who it is, and proves it, before its connection becomes a lane.
  *
- * HELLO ─► HELLO_OK, with a nonce for this connection ─► PROOF ─► a lane, and its set if it is the first. Until the PROOF
- * there is this connection and nothing else: a recorded HELLO gets that far, and is worth one descriptor for a while. A
- * peer of version 3 or less has no PROOF to give: its HELLO makes the lane. */
+ * HELLO ─► HELLO_OK, with a nonce for this connection ─► PROOF ─► a lane, and its set if it is the first. Until the PROOF only
+ * this connection exists: a recorded HELLO gets that far, and costs one descriptor for a while. A peer of version 3 or less has
+ * no PROOF: its HELLO makes the lane. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "transport/internal.h"
 
-#define PROOF_NS (5 * NS_PER_S) /* a sender whose process has no processor takes its time */
+#define PROOF_NS (5 * NS_PER_S) /* a sender's process may have to wait for a processor */
 
 static void refuse(struct transport *t, struct pending *pending, enum lane_no reason,
                    uint64_t context)
@@ -30,7 +30,7 @@ static void refuse(struct transport *t, struct pending *pending, enum lane_no re
         io_address_text(&pending->peer, text), lane_no_name(reason));
 }
 
-/* NCCL's own socket transport, or another plugin made like it, begins with the cookie it found in our handle. */
+/* NCCL's own socket transport, or a plugin derived from it, begins with the cookie that it found in our handle. */
 static bool is_foreign(struct transport *t, const struct pending *pending)
 {
     bool found = false;
@@ -54,7 +54,8 @@ static bool is_foreign(struct transport *t, const struct pending *pending)
     return found;
 }
 
-/* Others that were answered and haven't proven themselves: of the same set; *ret_twin: for the same lane, too. */
+/* The number of other connections of the same set that were answered and have no proof yet; *ret_twin: one is for the same lane,
+ * too. */
 static uint32_t waiting_for(const struct transport *t, const struct pending *pending,
                             bool *ret_twin)
 {
@@ -74,7 +75,7 @@ static uint32_t waiting_for(const struct transport *t, const struct pending *pen
     return count;
 }
 
-/* HELLO_OK, and the wait for its PROOF. False: it isn't to be. */
+/* Sends HELLO_OK, then waits for the PROOF. False: it is refused. */
 static bool greet(struct transport *t, struct pending *pending, uint8_t version,
                   enum lane_no *ret_no)
 {
@@ -94,7 +95,7 @@ static bool greet(struct transport *t, struct pending *pending, uint8_t version,
         const struct iovec part = {bytes + said, sizeof(bytes) - said};
         const ssize_t n = t->io->send(t->io, pending->conn, &part, 1);
         if (n <= 0) {
-            return false; /* the first bytes on a connection, and no room for them */
+            return false; /* no room for the first bytes on a connection */
         }
         said += (size_t)n;
     }
@@ -106,7 +107,7 @@ static bool greet(struct transport *t, struct pending *pending, uint8_t version,
     return true;
 }
 
-/* HELLO is whole. True: it isn't pending any more. */
+/* HELLO is complete. True: the connection isn't pending any more. */
 static bool on_hello(struct transport *t, struct pending *pending)
 {
     struct lane_hello *hello = &pending->hello;
@@ -134,7 +135,7 @@ static bool on_hello(struct transport *t, struct pending *pending)
         return true;
     }
     if (hello->answer || memcmp(hello->own_address, pending->peer.ip, 16) != 0) {
-        refuse(t, pending, LANE_NO_KEY, context); /* not the NIC that it says it is */
+        refuse(t, pending, LANE_NO_KEY, context); /* it has another NIC than it says */
         return true;
     }
     t->io->random(t->io, pending->nonce, sizeof(pending->nonce));

@@ -1,4 +1,4 @@
-/* in.c: the receiving end of a set: the ledger says where each byte goes, and when something is done. */
+/* in.c: the receiving end of a set. The ledger decides where each byte goes, and when something is done. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,20 +10,21 @@
 
 #define REPORT_CHUNKS     2
 #define REPORT_BYTES      (256u << 10)
-#define REPORT_BYTES_HERE (512u << 10) /* to a process of this machine: its chunks are larger */
-#define REPORT_EAGER      8 /* small messages: told when there is nothing else to do, for so */
-#define REPORT_POLLS      3 /* many polls: who got one may be about to answer, */
+#define REPORT_BYTES_HERE (512u << 10) /* for a process of this machine: its chunks are larger */
+#define REPORT_EAGER      8 /* small messages: reported when there is nothing else to do for this */
+#define REPORT_POLLS      3 /* many polls: the process that got one may be about to answer; */
 #define REPORT_EAGER_HERE 16
 #define REPORT_EAGER_LATE 24 /* or before the sender lacks bounce slots */
 #define REPORT_COPIED                                                                              \
-    (LANE_LARGE_SLOTS - 1) /* larger ones, whose senders are done, too: the same */
+    (LANE_LARGE_SLOTS - 1) /* the same for larger ones, whose senders are done, too */
 #define REPORT_COPIED_LATE LANE_LARGE_SLOTS
 #define REPORT_SOON_SIZE                                                                           \
-    65536 /* done, up to this size: the next may be here already, and both go in one */
-#define REPORT_NS      (200 * NS_PER_US)
-#define REPORT_HERE_NS NS_PER_MS /* of small ones to this machine: their senders are done already */
-#define REPORT_RTTS    4         /* of the NIC, for small ones over a queue pair, */
-#define REPORT_SLOW_NS (4 * NS_PER_MS) /* at most: the ledger repeats a report after 10 */
+    65536 /* done, up to this size: the next may be here already, and both are reported together */
+#define REPORT_NS (200 * NS_PER_US)
+/* for small ones to this machine: their senders are done already */
+#define REPORT_HERE_NS NS_PER_MS
+#define REPORT_RTTS    4 /* round trips of the NIC, for small ones over a queue pair; */
+#define REPORT_SLOW_NS (4 * NS_PER_MS) /* at most this: the ledger repeats a report after 10 */
 #define REPORT_CREDIT                                                                              \
     2 /* large messages that the sender may begin: more can wait for the next report */
 
@@ -39,7 +40,7 @@ void in_harvest(struct lane_set *set)
         struct transport_request *request = (struct transport_request *)(uintptr_t)done.cookie;
         request->size = done.sizes[0];
         lane_set_request_done(set, request);
-        /* Between machines the estimate of the lane waits for it, too. */
+        /* Between machines the lane's estimate waits for it, too. */
         set->report_urgent =
             set->report_urgent || (done.sizes[0] > REPORT_SOON_SIZE && !set->scheduler.one_way);
         set->report_soon = set->report_soon || done.sizes[0] > lane_set_kept(set);
@@ -76,7 +77,7 @@ void in_misfit(struct lane_set *set)
     }
 }
 
-/* By ascending stores of 8 bytes, for somebody who reads along. */
+/* By stores of 8 bytes in ascending order, for a reader that reads at the same time. */
 static void copy_ordered(uint8_t *to, const uint8_t *from, size_t size)
 {
     size_t k = 0;
@@ -101,7 +102,7 @@ void in_copy(struct lane_set *set, const struct ledger_copy *copy)
         return;
     }
     from = copy->staging ? set->streams[copy->lane]->staging : slots_at(set, copy->slot);
-    uint8_t *to = copy->to != NULL ? copy->to /* else it came early, by way of a second lane */
+    uint8_t *to = copy->to != NULL ? copy->to /* else it came early, over a second lane */
                                    : slots_at(set, copy->slot);
     if (copy->to != NULL && gpu_store(set, to, from, copy->size)) {
         return;
@@ -174,8 +175,8 @@ int in_target(struct lane_set *set, uint32_t lane, uint8_t **ret_to, uint32_t *r
     return 0;
 }
 
-/* Their sender is done already. Where a NIC takes long for a round trip it takes as long for the report, and our answer, which
- * the report can go along with, isn't there sooner than after some of them. */
+/* Their sender is done already. If a round trip of the NIC takes long, the report takes as long; and our answer, with which the
+ * report can go, isn't sent before some round trips have passed. */
 static int64_t report_small_ns(const struct lane_set *set)
 {
     const struct stream *stream = set->streams[set->hot];
@@ -195,7 +196,7 @@ static void report_within(struct lane_set *set, struct mono now, size_t size)
     set->report_by = mono_min(set->report_by, mono_add(now, span_ns(ns)));
 }
 
-/* So many small messages, and their sender may lack slots. */
+/* After this many small messages their sender may lack slots. */
 static uint32_t eager_late(const struct lane_set *set)
 {
     const uint32_t late = set->small_slots * REPORT_EAGER_LATE / LANE_SMALL_SLOTS;
@@ -203,8 +204,8 @@ static uint32_t eager_late(const struct lane_set *set)
     return late > 0 ? late : REPORT_EAGER_LATE;
 }
 
-/* A small message's sender is done already; what it lacks in time are bounce slots. One that sends large
- * messages waits for each, and so does its estimate of the lane. */
+/* A small message's sender is done already; it may only run out of bounce slots. The sender of large messages waits for each
+ * report, and so does its estimate of the lane. */
 static void note_chunk(struct lane_set *set, struct mono now, const struct lane_chunk *chunk)
 {
     set->peer_keeps = (chunk->flags & LANE_CHUNK_KEPT) != 0;
@@ -226,7 +227,7 @@ void in_posted(struct lane_set *set, struct mono now, struct transport_comm *com
 {
     uint64_t placed = 0, posted = 0;
 
-    /* What may come into a bounce slot doesn't wait for this. */
+    /* Messages that fit a bounce slot don't wait for this. */
     const size_t early =
         set->large_shift != 0 || (set->version >= 3 && set->whole && set->large_slots > 0)
             ? slots_large_size(set)
@@ -234,7 +235,8 @@ void in_posted(struct lane_set *set, struct mono now, struct transport_comm *com
                                : 0;
     if (size > early && ledger_comm_progress(set->ledger, comm->number, &placed, &posted) &&
         comm->posted_told < placed + REPORT_CREDIT) {
-        /* A peer that waits for no report isn't waiting for this yet; and who posts is often about to send. */
+        /* A peer that waits for no report doesn't wait for this yet. And a process that posts a receive is often about to
+         * send. */
         const bool later = set->scheduler.one_way && set->peer_keeps;
         set->report_posted = set->report_posted || later;
         set->report_urgent = set->report_urgent || !later;
@@ -242,7 +244,7 @@ void in_posted(struct lane_set *set, struct mono now, struct transport_comm *com
     report_within(set, now, size);
 }
 
-/* It counts, or it is refused. */
+/* The chunk is counted, or refused. */
 static int settled(struct lane_set *set, struct mono now, uint32_t lane,
                    enum ledger_verdict verdict, const struct ledger_copy *copy,
                    const struct io_stamp *stamp)
@@ -294,8 +296,8 @@ int in_got(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *
     return stream->got == stream->chunk.length ? finish_chunk(set, now, lane, stamp) : 0;
 }
 
-/* A chunk of a communicator that was here before, or in a set that is forgotten (a sender sends none before we said that
- * it is open): it is thrown away, and the sender hears why. */
+/* A chunk of a comm that existed before, or of a set that was forgotten (a sender sends none before it was told that the comm is
+ * open): it is thrown away, and the sender is told why. */
 static void note_unknown(struct lane_set *set, uint32_t lane, uint32_t number)
 {
     if (ledger_comm_progress(set->ledger, number, NULL, NULL)) {
@@ -304,12 +306,12 @@ static void note_unknown(struct lane_set *set, uint32_t lane, uint32_t number)
     if (ledger_comm_open(set->ledger, number, 1) == 0) {
         ledger_comm_close(set->ledger, number);
     }
-    if (comm_find(set, false, number) == NULL) { /* else its own CLOSE is on its way */
+    if (comm_find(set, false, number) == NULL) { /* else the comm's own CLOSE is on its way */
         comm_unknown(set, lane, false, number, 0);
     }
 }
 
-/* The header of a chunk that is in its place already: the NIC has checked it. */
+/* The header of a chunk that is in its place already. The NIC has checked its bytes. */
 static int on_written(struct lane_set *set, struct mono now, uint32_t lane)
 {
     struct stream *stream = set->streams[lane];
@@ -356,7 +358,7 @@ static int on_chunk(struct lane_set *set, struct mono now, uint32_t lane, const 
 
 /* -- comms ------------------------------------------------------------------------------------ */
 
-/* Gives the comm to the listener that it is for. False: nobody listens for it, or it was there before. */
+/* Gives the comm to the listener that it is for. False: there is no such listener, or the comm existed before. */
 static bool hand_over(struct transport *t, struct transport_comm *comm)
 {
     const struct lane_set *set = comm->set;
@@ -384,7 +386,7 @@ static bool hand_over(struct transport *t, struct transport_comm *comm)
     return listener != NULL;
 }
 
-/* The first that comes against the direction of the connect. What slots there are is told before anything is confirmed. */
+/* The first chunk against the direction of the connect. The number of slots is sent before anything is confirmed. */
 static int begin_ledger(struct lane_set *set)
 {
     int r = 0;
@@ -422,7 +424,7 @@ static int on_open(struct lane_set *set, struct mono now, uint32_t lane, const u
         }
         if (comm == NULL || !hand_over(set->transport, comm)) {
             if (comm != NULL) {
-                comm->released = true; /* nobody above knows it */
+                comm->released = true; /* no caller knows it */
                 set->parting_comms++;
             }
             ledger_comm_close(set->ledger, open.comm);
@@ -439,7 +441,7 @@ static int on_open(struct lane_set *set, struct mono now, uint32_t lane, const u
         lane_set_tell(set, &report, (int)lane);
     } else if (comm_find(set, false, open.comm) == NULL) {
         comm_unknown(set, lane, false, open.comm,
-                     LANE_CLOSE_ABORT); /* was here, and is forgotten */
+                     LANE_CLOSE_ABORT); /* it existed, and was forgotten */
     }
     (void)now;
     return 0;
@@ -456,8 +458,8 @@ int in_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t
                : -EPROTO;
 }
 
-/* What nobody waits for is said when there is nothing else to do: who got something is about to answer. The next call does
- * that, to whichever set (lane_set_attend); there is one while any request is awaited. */
+/* Reports that nobody waits for are sent when there is nothing else to do, because the process that got data is about to answer.
+ * The next call does that, for whichever set (lane_set_attend). There is such a call while any request is awaited. */
 static bool report_due(const struct lane_set *set, struct mono now, bool came)
 {
     const int64_t by = set->report_by.ns;
@@ -472,8 +474,8 @@ static bool report_due(const struct lane_set *set, struct mono now, bool came)
              set->report_eager >= eager_late(set)));
 }
 
-/* All that there is, each by the lane that the ledger names, or all by `along` (-1: no such lane). Returns the lanes that it
- * waits on. */
+/* Sends all reports, each by the lane that the ledger names, or all by `along` (-1: no such lane). Returns the lanes that still
+ * have to write them. */
 static uint32_t say_reports(struct lane_set *set, struct mono now, int along)
 {
     struct lane_report report;
@@ -486,14 +488,14 @@ static uint32_t say_reports(struct lane_set *set, struct mono now, int along)
     while (ledger_next_report(set->ledger, now, &report, &lane)) {
         const bool every = lane == LEDGER_EVERY_LANE;
         if (every) {
-            lane = -1; /* to all of them, by lane_set_say */
+            lane = -1; /* for all of them, by lane_set_say */
         } else if (along >= 0) {
             lane = along;
         } else if (lane < 0 || set->streams[lane] == NULL || !set->streams[lane]->shaken ||
                    set->streams[lane]->dead || (watch_doubted(set->watch) >> lane & 1) != 0) {
             lane = lane_set_any_lane(set);
         } else if (report.lane_count == 0 && said != 0) {
-            lane = __builtin_ctz(said); /* along with another one */
+            lane = __builtin_ctz(said); /* together with another one */
         }
         if (lane < 0 && !every) {
             break;
@@ -512,7 +514,8 @@ static uint32_t say_reports(struct lane_set *set, struct mono now, int along)
         said |= lane_set_say(set, now, &report, lane);
     }
     said |= post_tell_left(set, now);
-    /* What isn't due yet: who polls all the time is never served by the housekeeping, and nothing else may come. */
+    /* Also reports that aren't due yet: the housekeeping never serves a set that is polled all the time, and nothing else may
+     * come. */
     set->report_by = ledger_deadline(set->ledger);
     return said;
 }
@@ -526,13 +529,13 @@ void in_reports(struct lane_set *set, struct mono now, bool all, bool came)
 
 void in_reports_along(struct lane_set *set, struct mono now, uint32_t lane)
 {
-    /* The answer comes slowly: by itself the report would cost as much as a message. */
+    /* The answer takes long: a report by itself would cost as much as a message. */
     const int64_t each = set->scheduler.one_way ? REPORT_HERE_NS : REPORT_NS;
     const bool late = set->report_eager > 0 && mono_sub(now, set->reported_at).ns >= each;
     const bool any = set->report_urgent || set->report_soon || set->report_posted ||
                      set->report_chunks > 0 || set->report_eager >= REPORT_EAGER || late;
 
-    /* The one that delivered last: what comes back by it shows that it is well. */
+    /* The lane that delivered last: data that comes back over it shows that it is healthy. */
     if (any && (lane == set->hot || set->scheduler.one_way)) {
         (void)say_reports(set, now, (int)lane);
     }

@@ -1,12 +1,12 @@
-/* in_lane.c: who accepts: a connection that has proven itself becomes a lane, of a set that is there or of a new one. */
+/* in_lane.c: the accepting end: a connection with a proof becomes a lane, of an existing set or of a new one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "transport/internal.h"
 
-/* By its number, too: a sender that gave a set up, unheard, begins another one between the same contexts, with lanes
- * and communicators from the first on, and ours may still wait for the old one's. */
+/* It must also have the same number. A sender that gave a set up, without our knowledge, begins another one between the same
+ * contexts, with lanes and communicators from the first on, while ours may still wait for the old one's. */
 static struct lane_set *find(struct transport *t, uint64_t own_context,
                              const struct lane_hello *hello)
 {
@@ -78,7 +78,7 @@ void in_answer(const struct transport *t, const struct pending *pending, uint8_t
     lane_hello_encode(bytes, &ok, hello->nonce, t->key);
 }
 
-/* The connection takes the lane's place; what was there goes. */
+/* The connection takes the lane's place. The former lane is closed. */
 static int attach(struct lane_set *set, struct pending *pending)
 {
     struct io *io = set->transport->io;
@@ -98,11 +98,11 @@ static int attach(struct lane_set *set, struct pending *pending)
     stream->peer_nic = config.peer_nic = peer_number(set, &pending->peer);
     config.standby = hello->standby;
     if (set->streams[hello->lane] != NULL && set->streams[hello->lane]->epoch < hello->epoch) {
-        /* The peer has given the old one up, whatever we think of it. */
+        /* The peer has given the old one up, whatever its state is here. */
         lane_set_lost(set, now, hello->lane, LANE_REASON_PEER);
         lane_set_act(set, now);
     }
-    if (set->streams[hello->lane] != NULL) { /* newer, or not silent yet */
+    if (set->streams[hello->lane] != NULL) { /* a newer one, or it is not silent yet */
         stream_free(stream);
         return -EBUSY;
     }
@@ -112,7 +112,8 @@ static int attach(struct lane_set *set, struct pending *pending)
         stream_free(stream);
         return r;
     }
-    if (lane.used && lane.state == LANE_CLOSED) { /* moved away once; its number is used again */
+    /* it moved away once, and its number is used again */
+    if (lane.used && lane.state == LANE_CLOSED) {
         watch_lane_remove(set->watch, hello->lane);
         lane.used = false;
     }
@@ -132,7 +133,7 @@ static int attach(struct lane_set *set, struct pending *pending)
     set->streams[hello->lane] = stream;
     set->present |= 1u << hello->lane;
     ceiling_opened(set->transport);
-    pending->conn = -1; /* ours now */
+    pending->conn = -1; /* the set owns it now */
     memcpy(set->host, hello->host, sizeof(set->host));
     memcpy(set->peer_device, hello->nic, sizeof(set->peer_device));
     set->pid = hello->pid;
@@ -151,8 +152,8 @@ static int attach(struct lane_set *set, struct pending *pending)
     return 0;
 }
 
-/* Both ends began a set at once. One that the peer answered stays, and else that of the smaller context. Who is refused waits for
- * it (transport_connect); no longer than this one may need: perhaps only the other one can connect. */
+/* Both ends began a set at once. The set that the peer answered stays, else that of the smaller context. The refused end waits
+ * for the other set (transport_connect), but no longer than that set may need: perhaps only the other end can connect. */
 static bool ours_stays(struct transport *t, uint32_t nic, const struct lane_hello *hello)
 {
     const struct mono now = t->io->now(t->io);
@@ -206,7 +207,7 @@ int in_admit(struct transport *t, const struct pending *pending, uint8_t version
     return r;
 }
 
-/* Silence first, then the last word on it: what comes of an older greeting opens nothing any more. */
+/* First silence, then the last count: after that no connection of an older greeting opens anything. */
 static bool fence(struct lane_set *set, struct pending *pending)
 {
     const struct mono now = set->transport->io->now(set->transport->io);
@@ -214,7 +215,7 @@ static bool fence(struct lane_set *set, struct pending *pending)
     const struct stream *stream = set->streams[hello->lane];
 
     if (stream != NULL && stream->epoch >= hello->epoch) {
-        return true; /* it is no news: refused when it is to become a lane */
+        return true; /* not needed here: it is refused later, when it should become a lane */
     }
     if (stream != NULL) {
         lane_set_lost(set, now, hello->lane, LANE_REASON_PEER);
@@ -241,7 +242,7 @@ bool in_fence(struct transport *t, struct pending *pending)
 {
     bool is_over = true;
 
-    if (!t->config.fenced) { /* no set is: nothing to look for */
+    if (!t->config.fenced) { /* no set is fenced: nothing to look for */
         return true;
     }
     pthread_mutex_lock(&t->lock);

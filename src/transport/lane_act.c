@@ -1,9 +1,9 @@
-/* lane_act.c: what becomes of a set's lanes: what the watch decides is carried out here. */
+/* lane_act.c: carries out the watch's decisions about a set's lanes. */
 #include <errno.h>
 
 #include "transport/internal.h"
 
-/* While it isn't, what it carried goes nowhere, and its count is no last word. */
+/* Until it is silent, chunks don't move to other lanes, and its count isn't final. */
 static bool is_silent(struct lane_set *set, uint32_t lane)
 {
     struct stream *stream = set->streams[lane];
@@ -47,7 +47,7 @@ void lane_set_close_stream(struct lane_set *set, uint32_t lane, bool reset)
     stream_free(stream);
 }
 
-/* Would anybody miss a lane: is there a communicator that neither end has closed, or a message on its way? */
+/* Is a lane needed: is there a communicator that neither end has closed, or a message under way? */
 static bool missed(const struct lane_set *set)
 {
     for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
@@ -65,7 +65,7 @@ void lane_set_lost(struct lane_set *set, struct mono now, uint32_t lane, enum la
 
     if (stream != NULL && !stream->dead) {
         if (reason == LANE_REASON_RESET && stream->shaken && !missed(set)) {
-            reason = LANE_REASON_CLOSE; /* a write may fail before the peer's goodbye was read */
+            reason = LANE_REASON_CLOSE; /* a write may fail before the peer's CLOSE was read */
         }
         stream->dead = true;
         set->any_dead = true;
@@ -80,7 +80,7 @@ enum lane_reason set_reason(int r)
                           : LANE_REASON_RESET;
 }
 
-/* Over the set's own NICs. One that is about to leave its path for another is there twice. */
+/* Lanes over the set's own NICs. A lane that is about to leave its path counts twice. */
 static uint32_t own_lanes(const struct lane_set *set)
 {
     const uint32_t most = set->transport->config.lanes;
@@ -101,7 +101,7 @@ void lane_set_shaken(struct lane_set *set, struct mono now, uint32_t lane)
     set->carried[stream->own_nic] |= (uint16_t)(1u << stream->peer_nic);
     scheduler_one_way(&set->scheduler, peer_here(set->transport, &stream->peer));
     scheduler_on_lanes(&set->scheduler, own_lanes(set));
-    /* Who was connected to has measured nothing. */
+    /* The accepting end has no measurement. */
     watch_on_hello(set->watch, now, lane, stream->epoch,
                    set->connects ? mono_sub(now, stream->began) : span_ns(-1));
     say(set->transport, TRANSPORT_TRACE, "lane %u.%u of %s, %s: up", lane, stream->epoch,
@@ -124,7 +124,7 @@ static void ping(struct lane_set *set, const struct watch_action *action)
         lane_ping_encode(bytes, &ping);
         (void)stream_control(stream, bytes, sizeof(bytes));
         (void)stream_flush(
-            set, stream); /* else nothing would be missed; an error shows again at the next turn */
+            set, stream); /* else nothing is lost; an error shows again at the next turn */
     }
 }
 
@@ -155,7 +155,7 @@ static void ask_kernel(struct lane_set *set, struct mono now, uint32_t lane)
     stream->acked = info.bytes_acked;
 }
 
-/* A communicator that hasn't been closed above, or whose messages are still on their way. */
+/* A communicator that isn't closed above, or whose messages are still under way. */
 static bool in_use(const struct lane_set *set)
 {
     for (const struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
@@ -171,7 +171,7 @@ static void gave_up(struct lane_set *set, const struct watch_action *action)
 {
     char text[PEER_TEXT];
 
-    if (!in_use(set)) { /* closed here; what it lacked was an echo */
+    if (!in_use(set)) { /* closed here; only an echo was missing */
         set->leaving = true;
         return;
     }
@@ -201,7 +201,7 @@ static void close_lane(struct lane_set *set, struct mono now, const struct watch
             set->transport->nics[stream->own_nic].config.name, lane_reason_name(action->reason),
             why_lane(stream, (char[LANE_WHY_SIZE]){0}));
         if (action->closed && stream_idle(stream)) {
-            /* Empty, and told so in order: what the peer reads before the end is that this is no fault. */
+            /* It is empty, and the peer is told in order: it reads this before the end of the connection, so it is no fault. */
             struct lane_report report = {.comm = LANE_COMM_NONE};
             lane_set_tell(set, &report, -1);
             lane_set_close_stream(set, action->lane, false);
@@ -211,7 +211,7 @@ static void close_lane(struct lane_set *set, struct mono now, const struct watch
     }
 }
 
-/* What hangs on the lane goes by another one as well; or no longer needs to. */
+/* Sends what hangs on the lane over another one as well; or stops that if there is no need. */
 static void doubt(struct lane_set *set, const struct watch_action *action)
 {
     const bool doubted = action->kind == WATCH_DOUBLE;

@@ -1,12 +1,12 @@
-/* lane_copy.c: lanes whose bytes go over a queue pair, copied from and into cells of our own.
+/* lane_copy.c: lanes whose bytes are copied from and into our cells, over a queue pair.
  *
- * The NIC writes into cells only, and no cell is read before its completion: so what decision 002 proves of streams of bytes
- * holds, and no fence is needed. The lane's TCP connection stays, with nothing on it: its end is the first to tell that the
- * peer's process is gone.
+ * The NIC writes only into cells, and no cell is read before its completion. So decision 002's proof for streams of bytes holds,
+ * and no fence is needed. The lane's TCP connection stays, without data: its end is the first sign that the peer's process is
+ * gone.
  *
- * Credit. Each end has posted `count` cells, and a sender has at most so many that weren't given back: the NIC never finds
- * none (RNR). The last one is for CREDIT, so that both ends may be full of data and still go on: each gives back half of its
- * cells at least when it uses that one. What was given back is told by the next cell of any kind, or by CREDIT when it is half of
+ * Credit. Each end has posted `count` cells, and a sender uses at most as many as were given back: so the NIC always finds one
+ * (no RNR). The last one is for CREDIT, so that both ends may be full of data and still continue: an end that uses it gives back
+ * at least half of its cells. The next cell of any kind carries the number of cells given back; CREDIT does when it is half of
  * all. */
 #include <errno.h>
 #include <string.h>
@@ -17,8 +17,9 @@
 #define DONE_AT_ONCE 16
 #define TETHER_NS                                                                                  \
     (10 * NS_PER_MS) /* between two looks at the TCP connection: each is a system call */
-#define MARKER_NS (20 * NS_PER_MS) /* that the marker may take */
-#define FIN_NS    NS_PER_S         /* it ended: the queue pair's END is no longer waited for */
+#define MARKER_NS (20 * NS_PER_MS) /* so long the marker may take */
+/* after the connection's end: the queue pair's END is no longer waited for */
+#define FIN_NS NS_PER_S
 
 _Static_assert(LANE_QP_CELLS_MIN >= 4, "half of them must be more than the one that CREDIT takes");
 
@@ -39,7 +40,8 @@ static uint8_t *out_cell(const struct lane_pair *qp)
     return qp->cells.send + (size_t)(qp->sent % qp->count) * COPY_CELL_SIZE;
 }
 
-/* It refuses what it must have room for: it is over. By -EAGAIN the lane would stay, and be mute. */
+/* The NIC refuses a request for which it must have room: the queue pair is over. With -EAGAIN the lane would stay, and be
+ * silent. */
 static void take_no_more(struct lane_pair *qp, int error)
 {
     if (qp->error == 0) {
@@ -47,7 +49,7 @@ static void take_no_more(struct lane_pair *qp, int error)
     }
 }
 
-/* The next cell is filled behind its header: of so many bytes, `stream_bytes` of the stream. */
+/* Completes the next cell with its header: of so many bytes, `stream_bytes` of the stream. */
 static int post(struct lane_set *set, struct lane_pair *qp, enum lane_cell kind, uint32_t size,
                 uint32_t stream_bytes, const struct io_rdma_write *write)
 {
@@ -66,7 +68,7 @@ static int post(struct lane_set *set, struct lane_pair *qp, enum lane_cell kind,
         take_no_more(qp, r);
         return qp->error;
     }
-    if (qp->sent == qp->completed) { /* what comes back from now on is an answer to this */
+    if (qp->sent == qp->completed) { /* completions from now on answer this one */
         qp->acked_at = qp->sent_at[cell];
     }
     qp->sent++;
@@ -85,20 +87,20 @@ bool lane_pair_say(struct lane_set *set, struct stream *stream, enum lane_cell k
     return post(set, qp, kind, size, 0, NULL) == 0;
 }
 
-/* Half of our cells were given back, and nothing tells the peer along. */
+/* Half of our cells can be given back, and no other cell carries that to the peer. */
 static void give_credit(struct lane_set *set, struct stream *stream)
 {
     const struct lane_pair *qp = stream->qp;
 
     if (qp->freed - qp->told >= qp->count / 2) {
-        (void)lane_pair_say(set, stream, LANE_CELL_CREDIT, 0); /* no room: with the next one */
+        (void)lane_pair_say(set, stream, LANE_CELL_CREDIT, 0); /* no room: the next one has it */
     }
 }
 
-/* -- what completed --------------------------------------------------------------------------- */
+/* -- completions ------------------------------------------------------------------------------ */
 
-/* What took so long that the NIC may have sent it twice tells nothing of the path's delay (Karn). Else a path that loses would be
- * taken for a long one, and had more time before it is given up. */
+/* If it took so long that the NIC may have sent it twice, it doesn't show the path's delay (Karn). Else a path with losses would
+ * look long, and would get more time before it is given up. */
 static void measure(struct lane_pair *qp, int64_t rtt)
 {
     const int64_t error = rtt - qp->rtt_ns;
@@ -121,7 +123,7 @@ static void on_sent(struct lane_pair *qp, struct mono now, const struct io_qp_do
     const uint32_t cell = qp->completed % qp->count;
 
     if (qp->completed == qp->sent || done->cell != cell) {
-        qp->error = -EPROTO; /* a driver that names what was never posted */
+        qp->error = -EPROTO; /* the driver names a request that was never posted */
         return;
     }
     qp->completed++;
@@ -174,14 +176,14 @@ static void note_receive(struct lane_pair *qp, const struct io_qp_done *done)
     qp->flushed += done->receive && done->status == IO_QP_FLUSHED;
 }
 
-/* What breaks it comes first, and is all that tells why; what is flushed only follows. But a device may have taken it down by
- * itself, and flush receives before it says so. */
+/* The first error is the only one that shows the reason; flushed requests only follow it. But a device may have ended the queue
+ * pair by itself, and may flush receives before it reports that. */
 static void note_error(struct lane_pair *qp, const struct io_qp_done *done)
 {
     if (done->status == IO_QP_OK ||
         (qp->broke.status != IO_QP_OK && qp->broke.status != IO_QP_FLUSHED) ||
         (qp->broke.status == IO_QP_OK &&
-         qp->error != 0)) { /* we broke it: its device is not to blame */
+         qp->error != 0)) { /* we ended it: its device is not to blame */
         return;
     }
     qp->broke.status = done->status;
@@ -204,7 +206,7 @@ void lane_pair_poll(struct lane_set *set, struct stream *stream)
         for (int i = 0; i < count; i++) {
             note_receive(qp, &done[i]);
             note_error(qp, &done[i]);
-            if (qp->error != 0) { /* what follows is flushed, or nobody's any more */
+            if (qp->error != 0) { /* all that follows is flushed, or not needed any more */
                 continue;
             }
             if (done[i].receive) {
@@ -222,7 +224,7 @@ void lane_pair_poll(struct lane_set *set, struct stream *stream)
 
 /* -- the kind --------------------------------------------------------------------------------- */
 
-/* What still goes over TCP: not more than up to where the queue pair begins. */
+/* Data that still belongs to TCP: at most up to the byte at which the queue pair begins. */
 static ssize_t send_before(struct lane_set *set, const struct stream *stream,
                            const struct iovec *parts, int count)
 {
@@ -239,7 +241,7 @@ static ssize_t send_before(struct lane_set *set, const struct stream *stream,
     return io->send(io, stream->conn, some, n);
 }
 
-/* As much of the parts, from `at` in the first one on, as the cell holds. */
+/* Copies as much of the parts, from `at` in the first one on, as the cell holds. */
 static uint32_t fill(uint8_t *cell, uint32_t room, const struct iovec **parts, int *count,
                      size_t *at)
 {
@@ -284,7 +286,7 @@ static ssize_t copy_send(struct lane_set *set, struct stream *stream, const stru
     return all > 0 ? all : qp->error != 0 ? qp->error : -EAGAIN;
 }
 
-/* Nothing goes over the TCP connection; its end tells of the peer's process. 0: nothing yet. */
+/* No data passes over the TCP connection; its end shows that the peer's process ended. 0: nothing yet. */
 static int look_at_tether(struct lane_set *set, struct stream *stream)
 {
     struct lane_pair *qp = stream->qp;
@@ -293,7 +295,7 @@ static int look_at_tether(struct lane_set *set, struct stream *stream)
     uint8_t byte;
     const struct iovec part = {&byte, 1};
 
-    if (qp->fin_at.ns != 0) { /* what is on its way over the queue pair may still come */
+    if (qp->fin_at.ns != 0) { /* data on its way over the queue pair may still come */
         return mono_sub(now, qp->fin_at).ns > FIN_NS ? -EPIPE : 0;
     }
     if (mono_sub(now, qp->tether_at).ns < TETHER_NS) {
@@ -368,10 +370,10 @@ static void copy_end(struct lane_set *set, struct stream *stream, bool reset)
 
     if (orderly) {
         (void)lane_pair_say(set, stream, LANE_CELL_END,
-                            0); /* no room: the connection's end tells it, later */
+                            0); /* no room: the connection's end shows it, later */
     }
     rdma->close(rdma, qp->qp, orderly);
-    io->close(io, stream->conn, reset); /* stream_free frees what we know of it */
+    io->close(io, stream->conn, reset); /* stream_free frees the rest */
 }
 
 static void copy_info(const struct lane_set *set, const struct stream *stream, struct io_info *ret)
@@ -379,7 +381,7 @@ static void copy_info(const struct lane_set *set, const struct stream *stream, s
     struct lane_pair *qp = stream->qp;
     struct io *io = set->transport->io;
 
-    if (!qp->tcp_done) { /* what went over TCP is the kernel's to tell */
+    if (!qp->tcp_done) { /* for data over TCP the kernel has the answer */
         io->info(io, stream->conn, ret);
         qp->tcp_done = lane_pair_writes(stream, qp) && ret->unacked == 0 && ret->notsent == 0;
         if (!qp->tcp_done) {
@@ -421,7 +423,7 @@ bool lane_pair_write(struct lane_set *set, uint32_t lane, const struct sender_ch
     struct io_rdma_memory keys;
     uint32_t remote_key = 0;
 
-    /* Of a message that is copied the source is its owner's again, long before the NIC has read it. */
+    /* A message that is copied returns its source to the owner long before the NIC has read it. */
     if (qp == NULL || !qp->direct || !lane_pair_writes(stream, qp) || chunk->eager ||
         chunk->size <= lane_set_copies_idle(set) || chunk->address == 0 ||
         (remote_key = lane_key_of(&chunk->keys, qp->peer_device)) == 0 ||
@@ -477,8 +479,8 @@ bool lane_pair_reads(const struct lane_set *set, const struct stream *stream, ui
     return false;
 }
 
-/* Its peer may write. Before both ends are connected it was told of nothing to write by, and while the driver connects ours that
- * may take a second. */
+/* True if its peer may write. Before both ends are connected the peer has nothing to write by; the driver may take a second to
+ * connect ours. */
 static bool may_be_written(const struct lane_pair *qp)
 {
     return qp->direct && qp->step > PAIR_CONNECTING && !qp->silent;
@@ -501,8 +503,8 @@ static void copy_silence(struct lane_set *set, struct stream *stream)
     }
 }
 
-/* Up to the marker: then nothing lands any more. What comes until then isn't looked at: its chunks don't count, and go again. A
- * device that doesn't flush has its queue pair destroyed; if it doesn't swear even then, the lane stays as it is. */
+/* Waits for the marker: then nothing lands any more. Chunks that come until then are not read: they don't count, and are sent
+ * again. If a device doesn't flush, its queue pair is destroyed; if even that gives no guarantee, the lane stays as it is. */
 static bool copy_silent(struct lane_set *set, uint32_t lane)
 {
     struct lane_pair *qp = set->streams[lane]->qp;

@@ -1,4 +1,4 @@
-/* lane_offer.c: a lane that began as a TCP connection goes on over a queue pair, if both ends have one and it works.
+/* lane_offer.c: a lane that began as a TCP connection continues over a queue pair, if both ends have one and it works.
  *
  *   who connects   opens ── OFFER ──────────────► opens, connects   the other end
  *                  connects ◄────────── ACCEPT ──
@@ -7,9 +7,9 @@
  *                  ── SWITCH ───────────────────► reads the queue pair from here on; as soon as it can:
  *                  ◄─────────────────── SWITCH ──
  *
- * Nothing waits for that: until SWITCH, and for ever where it fails, the lane is a TCP connection. PROBE is as large as a cell:
- * it also finds paths that take only small packets. What fails is tried again later, each time less often; so a lane whose
- * queue pair died comes back over TCP, and is over a queue pair again when that works. */
+ * Nothing waits for that: until SWITCH, and for ever if it fails, the lane is a TCP connection. PROBE is as large as a cell: so
+ * it also finds paths that take only small packets. A failed attempt is repeated later, each time after a longer pause. So a lane
+ * whose queue pair died comes back over TCP, and over a queue pair when that works again. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,15 +17,15 @@
 #include "transport/internal.h"
 #include "transport/lane_pair.h"
 
-#define OFFER_NS                                                                                   \
-    (5 * NS_PER_S) /* from open to PROBE: a neighbour may take a second to be resolved */
-#define AGAIN_NS      NS_PER_S /* after the first time in vain */
+#define OFFER_NS      (5 * NS_PER_S) /* from open to PROBE: resolving a neighbour may take a second */
+#define AGAIN_NS      NS_PER_S       /* after the first failure */
 #define AGAIN_SHIFTS  6
-#define LASTS_NS      (10 * NS_PER_S)   /* a queue pair that lived so long was a good one */
-#define SETTING_UP_NS NS_PER_MS         /* between two looks at one in the making */
-#define MUTE_NS       (200 * NS_PER_MS) /* a connection that was heard so recently is well */
-#define MANY_LANES                                                                                 \
-    64 /* of the process: from there on, and from four times as many on, fewer cells each */
+#define LASTS_NS      (10 * NS_PER_S) /* a queue pair that lived so long was a good one */
+#define SETTING_UP_NS NS_PER_MS       /* between two looks at one that is being made */
+/* a connection from which data came within this time is healthy */
+#define MUTE_NS (200 * NS_PER_MS)
+/* of the process: above this number, and again above four times this number, each has fewer cells */
+#define MANY_LANES 64
 
 static const struct io_qp_timeouts timeouts = {
     .timeout = QP_TIMEOUT, .retries = 6, .rnr_timer = 12, .rnr_retries = 7};
@@ -66,7 +66,7 @@ static bool wants_direct(const struct lane_set *set)
     return post_needed(set) && set->transport->config.direct;
 }
 
-/* Whose of POST's keys are for this end, from 1 on; 0: none. */
+/* The device whose keys in POST are for this end, from 1 on; 0: none. */
 static uint8_t own_device(const struct lane_set *set, const struct lane_pair *qp)
 {
     const uint32_t most = set->version >= LANE_KEYS_VERSION ? IO_RDMA_DEVICES : LANE_POST_KEYS;
@@ -99,7 +99,7 @@ static bool tell(struct lane_set *set, uint32_t lane, enum lane_qp_step step, ui
     return stream_control(stream, bytes, sizeof(bytes));
 }
 
-/* The same ports, the same path: of what we send. */
+/* The same ports give the same path, for the data that we send. */
 static uint32_t path_of(const struct stream *stream)
 {
     return (uint32_t)hash_u64(stream->local.port, stream->peer.port);
@@ -113,7 +113,7 @@ uint16_t lane_pair_port(const struct stream *stream)
     return qp->own.lid != 0 ? 0 : (uint16_t)(IO_ROCE_FIRST_PORT | io_roce_label(path));
 }
 
-/* offer: that it answers; NULL: it offers. */
+/* offer: the one that this end answers; NULL: this end offers. */
 static int begin(struct lane_set *set, struct mono now, uint32_t lane, const struct lane_qp *offer,
                  uint32_t attempt)
 {
@@ -146,7 +146,7 @@ static int begin(struct lane_set *set, struct mono now, uint32_t lane, const str
     qp->answers = offer != NULL;
     qp->attempt = attempt;
     qp->count = qp->posted = count;
-    /* The peer gives up first: afterwards it has long not written SWITCH. */
+    /* The offering end gives up first: when the answering end does, it won't write SWITCH any more. */
     qp->until = mono_add(now, span_ns(qp->answers ? 2 * OFFER_NS : OFFER_NS));
     qp->out_at = UINT64_MAX;
     stream->qp = qp;
@@ -155,8 +155,8 @@ static int begin(struct lane_set *set, struct mono now, uint32_t lane, const str
     return 0;
 }
 
-/* Both ends have made it, and nothing came, while the connection beside it brings what it should: no fault of the path, which
- * would end both. Told once. */
+/* Both ends have made it, and nothing came, while the connection beside it works: it is no fault of the path, which would end
+ * both. Reported once. */
 static void tell_mute(struct lane_set *set, uint32_t lane, int error)
 {
     const struct stream *stream = set->streams[lane];
@@ -179,7 +179,7 @@ static void tell_mute(struct lane_set *set, uint32_t lane, int error)
         set->transport->nics[stream->own_nic].config.name, lane_set_peer(set, text));
 }
 
-/* Before SWITCH: the lane stays what it was. */
+/* Before SWITCH: the lane stays on TCP. */
 static void give_up(struct lane_set *set, uint32_t lane, int error)
 {
     struct stream *stream = set->streams[lane];
@@ -192,12 +192,12 @@ static void give_up(struct lane_set *set, uint32_t lane, int error)
     tell_mute(set, lane, error);
     set->pair_tries[lane].unlucky = (qp->path != 0 || qp->own.lid != 0) && qp->step == PAIR_PROVING;
     if (qp->answers || qp->step > PAIR_OPENING) {
-        (void)tell(set, lane, LANE_QP_REFUSE, qp->attempt); /* no room: the peer waits its time */
+        (void)tell(set, lane, LANE_QP_REFUSE, qp->attempt); /* no room: the peer's time runs out */
     }
     if (!qp->answers) {
         offer_later(set, set->transport->io->now(set->transport->io), lane);
     }
-    if (qp->direct && qp->said) { /* the peer may write already, and we haven't read that it does */
+    if (qp->direct && qp->said) { /* the peer may write already, before we have read its SWITCH */
         lane_pair_fence(set, 1u << lane);
         if (stream->dead) {
             return;
@@ -211,7 +211,7 @@ static void give_up(struct lane_set *set, uint32_t lane, int error)
     stream->held = false;
 }
 
-/* What we write goes over the queue pair from here on: as soon as nothing else waits to be written. */
+/* What we write goes over the queue pair from here on, as soon as nothing else waits to be written. */
 static void switch_over(struct lane_set *set, uint32_t lane)
 {
     struct stream *stream = set->streams[lane];
@@ -229,7 +229,7 @@ static void switch_over(struct lane_set *set, uint32_t lane)
     (void)stream_flush(set, stream); /* an error shows again at the next turn */
 }
 
-/* Lanes of the set that go the same way, by paths that were chosen. */
+/* The set's lanes between the same NICs, with paths that were chosen. */
 static void others_of(const struct lane_set *set, uint32_t lane, struct io_qp_others *ret)
 {
     const struct stream *own = set->streams[lane];
@@ -249,8 +249,8 @@ static void others_of(const struct lane_set *set, uint32_t lane, struct io_qp_ot
     }
 }
 
-/* Which path it takes. False: not yet. What was chosen and brought nothing isn't chosen again: then it is luck, as it is where
- * nobody knows of paths. A path may answer and yet be dead farther on. */
+/* Chooses its path. False: not yet. A chosen path that brought nothing isn't chosen again: then the path is left to chance, as it
+ * is if no paths are known. A path may answer and yet be dead farther on. */
 static bool is_routed(struct lane_set *set, uint32_t lane)
 {
     const struct stream *stream = set->streams[lane];
@@ -341,7 +341,7 @@ static void on_proving(struct lane_set *set, struct mono now, uint32_t lane)
         give_up(set, lane, qp->error);
         return;
     }
-    if (qp->probed && qp->answers && !qp->said) { /* SWITCH comes, and is what we wait for */
+    if (qp->probed && qp->answers && !qp->said) { /* this end now waits for SWITCH */
         qp->said = lane_pair_say(set, stream, LANE_CELL_PROBE, qp->out_size - LANE_CELL_SIZE);
     } else if (qp->probed && !qp->answers) {
         qp->step = PAIR_UP;
@@ -432,7 +432,7 @@ struct mono lane_pair_deadline(const struct lane_set *set, struct mono now)
     return next;
 }
 
-/* -- what the peer says ----------------------------------------------------------------------- */
+/* -- the peer's frames ------------------------------------------------------------------------ */
 
 static void take_end(struct lane_pair *qp, const struct lane_qp *frame)
 {
@@ -448,16 +448,16 @@ static void take_end(struct lane_pair *qp, const struct lane_qp *frame)
     qp->out_size = frame->cell_size < COPY_CELL_SIZE ? frame->cell_size : COPY_CELL_SIZE;
 }
 
-/* A RoCE port's GID is its address, and that is the other end of the connection: our NIC sends nowhere else. An InfiniBand
- * port's isn't one. */
+/* A RoCE port's GID is its address. It must be the other end of the connection, so that our NIC sends nowhere else. An InfiniBand
+ * port's GID isn't an address. */
 static bool is_peers(const struct stream *stream, const struct lane_qp *frame)
 {
     return frame->lid != 0 || memcmp(frame->gid, stream->peer.ip, sizeof(frame->gid)) == 0;
 }
 
-/* A queue pair holds registered memory until a second after its end: who offers one after another gets no more than two a
- * second. A peer of ours waits AGAIN_NS after one in vain. To this machine a connection is sooner there; the peer, of whose NICs
- * some are not ours, needn't know that it is. */
+/* A queue pair holds registered memory until a second after its end: a peer that offers one after another gets at most two a
+ * second. A peer of ours waits AGAIN_NS after a failure. To this machine a connection is faster; a peer with some NICs that are
+ * not ours may not know that it is on this machine. */
 static bool may_answer(const struct lane_set *set, struct mono now, uint32_t lane,
                        const struct lane_qp *frame)
 {
@@ -474,7 +474,7 @@ static int on_offer(struct lane_set *set, struct mono now, uint32_t lane,
     if (set->connects || (stream->qp != NULL && stream->qp->in)) {
         return -EPROTO;
     }
-    if (stream->qp != NULL) { /* that one was given up, and we weren't told */
+    if (stream->qp != NULL) { /* that one was given up, but no word of it came */
         give_up(set, lane, -ECANCELED);
     }
     if (stream->dead) {

@@ -6,7 +6,7 @@
 
 #include "transport/internal.h"
 
-#define TURNS       32 /* polls in which each lane has its turn */
+#define TURNS       32 /* each lane has its turn within so many polls */
 #define TURNS_LARGE 4  /* while large messages are awaited */
 
 /* -- life ------------------------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ int lane_set_new(struct transport *t, bool connects, uint32_t nic, uint64_t peer
         lane_set_free(set);
         return index == SETS_MAX ? -ENOBUFS : -ENOMEM;
     }
-    set->mode = TRANSPORT_FULL; /* what watch and scheduler begin with */
+    set->mode = TRANSPORT_FULL; /* watch and scheduler begin with this */
     mode_apply(set);
     set->index = index;
     set->generation = ++t->generations;
@@ -69,7 +69,7 @@ void lane_set_free(struct lane_set *set)
     }
     lane_pair_end(set);
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
-        while (set->streams[lane] != NULL) { /* until it is silent: that takes little */
+        while (set->streams[lane] != NULL) { /* until it is silent, which takes little time */
             lane_set_close_stream(set, lane, true);
         }
     }
@@ -97,7 +97,7 @@ void lane_set_touch(struct lane_set *set)
     if ((__atomic_load_n(word, __ATOMIC_RELAXED) & bit) == 0) {
         __atomic_fetch_or(word, bit, __ATOMIC_SEQ_CST);
     }
-    /* Asleep for longer than we would have it wait? It wakes every POLLED_NS while there is something to do. */
+    /* Does the housekeeping sleep for longer than it should? It wakes every POLLED_NS while there is something to do. */
     if (__atomic_load_n(&t->sleeping_until, __ATOMIC_SEQ_CST) >
         __atomic_load_n(&set->polled_ns, __ATOMIC_RELAXED) + 2 * POLLED_NS) {
         t->io->kick(t->io);
@@ -116,7 +116,7 @@ void lane_set_fail(struct lane_set *set, int error, const char *format, ...)
     va_end(arguments);
     set->error = error;
     say(set->transport, TRANSPORT_WARN, "%s", set->why);
-    /* Whatever the peer still thinks, no byte goes in or out any more. */
+    /* Whatever state the peer has, no byte passes any more. */
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
         if (set->streams[lane] != NULL) {
             set->streams[lane]->dead = true;
@@ -155,7 +155,7 @@ static void on_state(struct lane_set *set, struct mono now, uint32_t by,
     }
     for (uint32_t k = 0; k < report->lane_count; k++) {
         const struct lane_state_lane *lane = &report->lanes[k];
-        if (newer) { /* an older one that came by a slower lane: only what is cumulative counts */
+        if (newer) { /* an older one that came over a slower lane: only cumulative values count */
             watch_on_peer(set->watch, now, lane->lane, lane->epoch, lane->state, lane->reason);
             if (set->connects && lane->state == LANE_DRAINING) {
                 ceiling_asked(set, now, lane->lane, lane->epoch);
@@ -172,7 +172,7 @@ static void on_state(struct lane_set *set, struct mono now, uint32_t by,
             ledger_lane_heard(set->ledger, lane->lane, lane->epoch, lane->state);
         }
     }
-    if (set->sender != NULL) { /* it has more to learn from it */
+    if (set->sender != NULL) { /* the peer has more to learn from it */
         out_on_state(set, now, by, report);
     }
     if (newer) {
@@ -211,7 +211,7 @@ int lane_set_frame(struct lane_set *set, struct mono now, uint32_t lane, const u
     enum lane_error error = LANE_ERROR_TYPE;
 
     if (!stream->shaken) {
-        return -ENOENT; /* of the handshake: the sender's business */
+        return -ENOENT; /* a frame of the handshake: for the sender */
     }
     switch (frame[0]) {
     case LANE_STATE: {
@@ -268,7 +268,7 @@ static void read_lane(struct lane_set *set, uint32_t lane, struct mono now)
         }
         lane_set_lost(set, now, lane, set->leaving ? LANE_REASON_CLOSE : set_reason((int)n));
     } else if (n > 0) {
-        if (set->ledger == NULL) { /* else what brings chunks is looked at first, in.c */
+        if (set->ledger == NULL) { /* else in.c first looks at the lane that brings chunks */
             set->hot = (uint8_t)lane;
         }
         set->reads++;
@@ -287,7 +287,7 @@ static void write_lane(struct lane_set *set, uint32_t lane, struct mono now)
     }
 }
 
-/* Anything that the peer must still hear from us, or we from it. */
+/* True if there is anything that the peer must still get from us, or we from it. */
 bool lane_set_owes(const struct lane_set *set)
 {
     if (set->opening > 0 || set->parting_comms > 0 ||
@@ -304,10 +304,10 @@ bool lane_set_owes(const struct lane_set *set)
     return false;
 }
 
-/* Whether this poll looks at that lane, too. Spinning callers come millions of times a second. The lane that had
- * something last is looked at each time, and those that large messages are spread over; the others in turn, and none if
- * something came: that is what a round trip of 8 bytes consists of. The watch wants to know of each lane; but not, to this
- * machine, what was read in vain just before. */
+/* Does this poll look at that lane, too? Callers that spin make millions of polls a second. The lane that had data last is looked
+ * at each time, and so are those over which large messages are spread. The others are looked at in turn, and none is if something
+ * came: that makes a round trip of 8 bytes fast. The watch needs a look at each lane, but to this machine not at one that was
+ * just read in vain. */
 static bool due(const struct lane_set *set, struct mono now, uint32_t lane, bool look, bool came)
 {
     const struct stream *stream = set->streams[lane];
@@ -324,7 +324,7 @@ static bool due(const struct lane_set *set, struct mono now, uint32_t lane, bool
     return stream->reading || (!came && (set->polls + lane) % TURNS == 0);
 }
 
-/* The lane that had something last goes first. */
+/* The lane that had data last comes first. */
 static void exchange(struct lane_set *set, struct mono now, bool all, bool look)
 {
     const uint64_t before = set->reads;
@@ -345,15 +345,15 @@ static void exchange(struct lane_set *set, struct mono now, bool all, bool look)
     }
 }
 
-/* A caller with many requests asks for each of them, and a lane's answer is a system call: the first one's is
- * good enough for the others. Not while only small messages are awaited, nor while a posted receive is to be told. */
+/* A caller with many requests asks for each of them, and each look at a lane is a system call: one look serves all of them. Not
+ * while only small messages are awaited, nor while a posted receive must be reported. */
 static bool just_looked(const struct lane_set *set, struct mono now)
 {
     return set->large > 0 && !set->report_posted && mono_sub(now, set->empty_at).ns < EMPTY_NS;
 }
 
-/* The watch looks at once after something came: whoever got it isn't waiting yet, and his answer takes its time. In the
- * middle of a wait it would make him late. */
+/* The watch looks right after data came: the process that got it isn't waiting yet, and its answer takes time. During a wait the
+ * look would delay it. */
 static bool look_due(const struct lane_set *set, struct mono now, bool all)
 {
     const int64_t late = now.ns - set->next_look.ns;
@@ -397,7 +397,7 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
         lane_set_knock(set, now);
         watch_on_owing(set->watch, now, lane_set_owes(set));
         watch_on_their_way(set->watch, set->sender != NULL && sender_on_their_way(set->sender));
-        /* Who accepts waits for the other end to close, and that may have closed unheard: a reset goes once. */
+        /* The accepting end waits for the other end to close, but that may have closed without a word: one reset is sent. */
         watch_on_kept(set->watch,
                       set->connects
                           ? lane_set_both(set) && set->comm_count > 0
@@ -424,7 +424,7 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
     lane_set_note_unattended(set);
 }
 
-/* -- sets that nobody polls -------------------------------------------------------------------- */
+/* -- sets that are not polled ----------------------------------------------------------------- */
 
 static bool unwritten(const struct lane_set *set)
 {
@@ -437,8 +437,8 @@ static bool unwritten(const struct lane_set *set)
     return false;
 }
 
-/* A message that is copied is done, and a receive when its bytes are there: from then on nobody polls the set for it. But
- * the message may wait for a bounce slot, its rest for room in the kernel, and the sender for the report. */
+/* A message that is copied is done, and a receive is done when its bytes are there: then nobody polls the set for it. But the
+ * message may still wait for a bounce slot, its rest for room in the kernel, and the sender for the report. */
 void lane_set_note_unattended(struct lane_set *set)
 {
     const bool unattended = set->awaited == 0 && set->error == 0 && !set->leaving &&
@@ -454,7 +454,7 @@ void lane_set_note_unattended(struct lane_set *set)
     }
 }
 
-/* Locks are only tried: somebody who holds one is at work there. */
+/* Locks are only tried: a thread that holds one serves that set. */
 void lane_set_attend(struct transport *t, struct mono now)
 {
     uint64_t bits = __atomic_load_n(&t->unattended, __ATOMIC_RELAXED);
