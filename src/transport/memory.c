@@ -1,5 +1,6 @@
-/* memory.c: memory that is registered: ranges in the order of their beginnings, each once, however many ask. NICs may read and
- * write those that have keys; these are whole pages. Of the others it is only known when they are given back. */
+/* memory.c: registered memory: ranges in the order of their beginnings. Equal ranges are registered once, however many callers
+ * ask. NICs may read and write the ranges that have keys; these are whole pages. For the others only the time of their removal is
+ * known. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,21 +9,21 @@
 #include "transport/internal.h"
 
 #define PAGE       4096u
-#define RANGES_MIN 64  /* room for, at first; twice as many whenever they are too few */
-#define END_MS     200 /* that a transport's end waits for a driver */
+#define RANGES_MIN 64  /* room at first; it doubles when it is full */
+#define END_MS     200 /* so long a transport's end waits for a driver */
 
 struct transport_memory {
     uintptr_t begin, end;
-    uintptr_t reach; /* the furthest end of it and of all that are listed before it */
-    uint64_t number; /* newer ones have larger ones */
+    uintptr_t reach; /* the furthest end of this range and of all before it in the list */
+    uint64_t number; /* newer ranges have larger numbers */
     uint32_t users;
     bool gpu;
-    bool leaving;                /* its last user gives it back: nothing new begins on it */
-    uint32_t busy;               /* copies and reads that are under way; under the lock */
-    struct io_rdma_memory *keys; /* NULL: no NIC knows it */
+    bool leaving;                /* its last user is removing it: nothing new begins on it */
+    uint32_t busy;               /* copies and reads under way; under the lock */
+    struct io_rdma_memory *keys; /* NULL: no NIC has it */
 };
 
-/* The first that begins after that. */
+/* The index of the first range that begins after that. */
 static uint32_t after(const struct transport *t, uintptr_t begin)
 {
     uint32_t low = 0, high = t->memory_count;
@@ -38,8 +39,8 @@ static uint32_t after(const struct transport *t, uintptr_t begin)
     return low;
 }
 
-/* The newest that holds the range: of those that NICs know, or of all; of those that are leaving, too, or not. Where ranges lie
- * beside each other, as buffers do, it is the first that is looked at or none. */
+/* The newest range that holds these bytes: of those with keys, or of all; with those that are leaving, or without. If ranges lie
+ * side by side, as buffers do, the first one that is looked at is the right one, or there is none. */
 static struct transport_memory *find(const struct transport *t, const void *data, size_t size,
                                      bool with_keys, bool leaving)
 {
@@ -56,7 +57,8 @@ static struct transport_memory *find(const struct transport *t, const void *data
     return found;
 }
 
-/* Only equal ranges share a registration: one inside a larger one would keep that alive when its memory is given back. */
+/* Only equal ranges share a registration: a range inside a larger one would keep the larger one alive after its memory is
+ * removed. */
 static struct transport_memory *find_equal(const struct transport *t, uintptr_t begin,
                                            uintptr_t end, bool with_keys)
 {
@@ -69,7 +71,7 @@ static struct transport_memory *find_equal(const struct transport *t, uintptr_t 
     return NULL;
 }
 
-/* One more user of a range that is registered, if it is. Under the lock. */
+/* Adds a user to a range, if it is registered. Under the lock. */
 static struct transport_memory *use_equal(struct transport *t, uintptr_t begin, uintptr_t end,
                                           bool with_keys)
 {
@@ -81,7 +83,7 @@ static struct transport_memory *use_equal(struct transport *t, uintptr_t begin, 
     return m;
 }
 
-/* From that place on: until nothing changes. */
+/* Computes `reach` again, from that index on until nothing changes. */
 static void reach_again(struct transport *t, uint32_t from)
 {
     uintptr_t reach = from > 0 ? t->memories[from - 1]->reach : 0;
@@ -114,7 +116,7 @@ static bool has_place(struct transport *t)
     return true;
 }
 
-/* Of those who registered the same range at the same time the first one's counts. NULL: no room. Under the lock. */
+/* If several threads registered the same range at the same time, the first registration counts. NULL: no room. Under the lock. */
 static struct transport_memory *list(struct transport *t, struct transport_memory *m)
 {
     struct transport_memory *other = use_equal(t, m->begin, m->end, m->keys != NULL);
@@ -141,7 +143,7 @@ static void forget(struct transport *t, struct transport_memory *m)
     free(m);
 }
 
-/* A driver that doesn't return from it holds no lock: lanes ask for the keys of other memory meanwhile. */
+/* The driver is called without a lock, because it may not return: lanes ask for the keys of other memory meanwhile. */
 static int add(struct transport *t, const struct io_rdma_range *range, bool with_keys,
                struct transport_memory **ret_memory)
 {
@@ -209,7 +211,7 @@ bool transport_takes_gpus(const struct transport *t)
     return t->config.gpu;
 }
 
-/* As it was exported: its pages aren't ours to round to. */
+/* The range is kept as it was exported: its pages can't be rounded by us. */
 int transport_memory_add_gpu(struct transport *t, void *data, size_t size, int fd, uint64_t offset,
                              struct transport_memory **ret_memory)
 {
@@ -222,7 +224,7 @@ int transport_memory_add_gpu(struct transport *t, void *data, size_t size, int f
                           : add_or_use(t, &range, true, ret_memory);
 }
 
-/* It lies in what is given back, and in nothing else that is registered. */
+/* True if the request's memory is in this range, and in no other registered one. */
 static bool loses(struct transport *t, const struct transport_memory *m,
                   const struct transport_request *request)
 {
@@ -238,7 +240,7 @@ static bool loses(struct transport *t, const struct transport_memory *m,
     return !other;
 }
 
-/* Locked. */
+/* The set is locked. */
 static void give_up_in(struct lane_set *set, const struct transport_memory *m)
 {
     struct transport *t = set->transport;
@@ -259,14 +261,14 @@ static void give_up_in(struct lane_set *set, const struct transport_memory *m)
     }
 }
 
-/* Who aborts gives memory back under requests that aren't done, frees it, and closes the communicators last: from here on nobody
- * touches it. Where nobody awaits anything there is no such request. */
+/* A caller that aborts removes memory under requests that aren't done, frees it, and closes the communicators last. From here on
+ * nothing touches the memory. If no request is awaited, there is nothing to do. */
 static void give_up(struct transport *t, const struct transport_memory *m)
 {
     if (__atomic_load_n(&t->awaited, __ATOMIC_SEQ_CST) == 0) {
         return;
     }
-    pthread_mutex_lock(&t->lock); /* no set goes meanwhile */
+    pthread_mutex_lock(&t->lock); /* no set is freed meanwhile */
     for (uint32_t i = 0; i < t->set_count; i++) {
         struct lane_set *set = t->sets[i];
         if (set != NULL) {
@@ -278,7 +280,7 @@ static void give_up(struct transport *t, const struct transport_memory *m)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Nobody finds it any more. Who copies has a device's second at most. */
+/* The range can't be found any more. A copy takes at most a device's second. */
 static void await_copies(struct transport *t, const struct transport_memory *m)
 {
     const struct timespec some = {.tv_nsec = 50 * NS_PER_US};
@@ -294,7 +296,8 @@ static void await_copies(struct transport *t, const struct transport_memory *m)
     }
 }
 
-/* One user less: was it the last? It is still there then, for who looks whether the processor may touch something. */
+/* Removes a user: was it the last? The range stays in the list then, for code that asks whether the processor may touch
+ * memory. */
 static bool is_last(struct transport *t, struct transport_memory *m)
 {
     pthread_mutex_lock(&t->memory_lock);

@@ -1,15 +1,15 @@
-/* mesh.c: what the host's agent says of the ways to a peer: the probe mesh knows of a dead pair of NICs, idle or not.
+/* mesh.c: the agent's reports about the paths to a peer: the probe mesh finds dead pairs of NICs, whether jobs send or not.
  *
- * Its page (wire/mesh_page.h) names a pair by its addresses. A lane's path is its own: only when all ways out, or all ways
- * in, that the mesh probes between two NICs are dead does it say anything of lanes there. The watch takes it as a hint,
- * never against what was acknowledged just now. Without an agent, or when it stands still, nothing is said.
+ * The agent's page (wire/mesh_page.h) names a pair by its addresses. A lane has a path of its own. So the page says something
+ * about lanes only if all ways out, or all ways in, that the mesh probes between two NICs are dead. The watch takes it as a hint,
+ * which never outweighs a fresh acknowledgement. Without an agent, or when its page stands still, there is no hint.
  *
- * The housekeeping reads the page every 10 ms while anything is active; whoever serves a set reads the short list that it makes
- * of it. */
+ * The housekeeping reads the page every 10 ms while anything is active, and makes a short list. Threads that serve a set read
+ * that list. */
 #include "transport/internal.h"
 #include "wire/mesh_page.h"
 
-/* The entries of a pair follow each other. */
+/* The entries of a pair follow one another. */
 struct tally {
     uint32_t addresses, ways[2], dead[2]; /* by enum mesh_page_direction */
 };
@@ -73,7 +73,7 @@ void mesh_look(struct transport *t, struct mono now)
         v->written_at = now;
         read_verdicts(v, header.count);
     } else if (mono_sub(now, v->written_at).ns > MESH_PAGE_STALE_NS) {
-        __atomic_store_n(&v->dead_count, 0, __ATOMIC_RELEASE); /* old news */
+        __atomic_store_n(&v->dead_count, 0, __ATOMIC_RELEASE); /* the page is too old */
     }
 }
 

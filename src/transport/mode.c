@@ -1,12 +1,11 @@
-/* mode.c: how far we may go: the lesser of FOLIOT_MODE and the host's switch, obeyed by running jobs.
+/* mode.c: the lesser of FOLIOT_MODE and the host's switch; running jobs obey it.
  *
- * The switch is a page in shared memory (wire/switch_page.h). The housekeeping reads one word of it whenever it is awake,
- * at least every 10 ms while anything is active, and looks every 5 s whether the path names another file by now. OFF
- * under a running job is a silent OBSERVE: its peers must not be left alone.
+ * The switch is a page in shared memory (wire/switch_page.h). The housekeeping reads one word of it whenever it is awake, at
+ * least every 10 ms while anything is active. Every 5 s it checks whether the path names another file. Under a running job OFF
+ * acts as a silent OBSERVE, because the job's peers must not be left alone.
  *
- * observe   chunks stay on the lane that they are on while it lives; nobody is accused, nothing goes twice
- * failover  lanes are left when they die and come back; chunks go round robin; no repath
- * full      all of it */
+ * observe   chunks stay on their lane while it lives; nobody is accused, nothing is sent twice failover  lanes are left when they
+ * die, and come back; chunks go round robin; no repath full      everything */
 #include "transport/internal.h"
 #include "wire/switch_page.h"
 

@@ -1,4 +1,4 @@
-/* out.c: the sending end of a set: opens comms, binds chunks to lanes as late as it can. */
+/* out.c: the sending end of a set: opens comms, and binds chunks to lanes as late as it can. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,18 +8,19 @@
 #define QUICK_SIZE  LANE_EAGER_SIZE_MAX
 #define QUICK_BYTES 32768
 #define QUICK_BYTES_HERE                                                                           \
-    (LANE_EAGER_SLOTS_MAX * LANE_EAGER_SIZE_MAX) /* to this machine: all that slots allow */
+    (LANE_EAGER_SLOTS_MAX * LANE_EAGER_SIZE_MAX) /* to this machine: as much as the slots allow */
 #define TOGETHER_SIZE 65536
 #define TOGETHER_NS   (100 * NS_PER_US)
 #define HEDGE_ASK_NS  (2 * NS_PER_MS)
-#define SEEN_NS       50000 /* what the watch said of the lanes is good for so long, if it says nothing */
-#define HEDGE_TIMES   8
-#define HEDGE_RTTS    3 /* as the kernel measures them; a chunk is no later than its queue, */
-#define HEDGE_HEARD   (20 * NS_PER_MS) /* while the peer's kernel was heard so recently */
+/* the watch's word on the lanes is valid for so long, if there is no newer one */
+#define SEEN_NS     50000
+#define HEDGE_TIMES 8
+#define HEDGE_RTTS  3 /* as the kernel measures them; a chunk isn't late before its queue is, */
+#define HEDGE_HEARD (20 * NS_PER_MS) /* if the peer's kernel was heard within this time */
 
-/* -- what the receiver says ------------------------------------------------------------------- */
+/* -- the receiver's reports ------------------------------------------------------------------- */
 
-/* by_itself: the report came by the lane that it speaks of. */
+/* by_itself: the report came over the lane that it is about. */
 static struct sender_acked on_taken(struct lane_set *set, struct mono now,
                                     const struct lane_state_lane *lane, bool by_itself,
                                     int64_t back_ns)
@@ -49,7 +50,7 @@ static struct sender_acked on_taken(struct lane_set *set, struct mono now,
     return acked;
 }
 
-/* Only for what may be cut: the rates of all lanes are asked. */
+/* Asks only if the message may be cut, because it needs the rates of all lanes. */
 static uint32_t wanted_size(const struct lane_set *set)
 {
     const uint64_t pending = sender_pending_bytes(set->sender);
@@ -59,10 +60,10 @@ static uint32_t wanted_size(const struct lane_set *set)
                : yield_chunk_size(set, scheduler_chunk_size(&set->scheduler, pending));
 }
 
-/* Clocks that nobody steers drift apart by up to 200 ppm: over as long as the least is remembered. */
+/* Clocks without steering drift apart by up to 200 ppm, over the time for which the least is remembered. */
 #define BACK_DRIFT_NS (2 * DELAY_BUCKET_NS / 5000)
 
-/* By how much its way back took longer than the least of late. */
+/* By how much its way back took longer than the least of recent reports. */
 static int64_t late_back(struct lane_set *set, struct mono now, const struct lane_report *report)
 {
     struct io *io = set->transport->io;
@@ -113,7 +114,7 @@ int out_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_
     return -EPROTO;
 }
 
-/* Messages placed: their requests are done, their copies free. */
+/* Messages that are placed: their requests are done, their copies free. */
 void out_harvest(struct lane_set *set)
 {
     struct sender_done done;
@@ -129,12 +130,12 @@ void out_harvest(struct lane_set *set)
 
 /* -- comms and chunks ------------------------------------------------------------------------- */
 
-/* OPEN once on each new connection until the receiver has answered for the comm; and again when that connection is gone and
- * messages wait: what is posted may have been said in vain, and the comm given up unheard. */
+/* OPEN is sent once on each new connection until the receiver has answered for the comm. It is sent again if that connection is
+ * gone and messages wait: a posted receive may not have been reported, and the comm may have been given up without a word. */
 static bool wants_open(const struct lane_set *set, const struct mono now,
                        struct transport_comm *comm)
 {
-    /* Nor may it wait for what the receiver forgot while a lane that lives on was dead one way. */
+    /* It must not wait, either, for something that the receiver forgot while a lane that lives on was dead in one direction. */
     if (comm->state != COMM_OPENING && mono_sub(now, comm->opened_at).ns >= NS_PER_S) {
         comm->opened_on = 0;
     }
@@ -169,7 +170,7 @@ static void send_open(struct lane_set *set, struct mono now, struct transport_co
     }
 }
 
-/* Those that aren't open yet, and those that are at work: an idle one costs a poll nothing. */
+/* Comms that aren't open yet, and those that are in use: so an idle comm costs a poll nothing. */
 void out_openings(struct lane_set *set, struct mono now)
 {
     for (struct transport_comm *comm = set->opening > 0 ? set->comms : NULL; comm != NULL;
@@ -213,7 +214,7 @@ static void ask_watch(struct lane_set *set, struct mono now)
     set->seen_until = mono_add(now, span_ns(SEEN_NS));
 }
 
-/* What the scheduler may choose from. Returns the lanes that can take a chunk at once. */
+/* Lists the lanes for the scheduler. Returns those that can take a chunk at once. */
 static uint32_t look_at_lanes(struct lane_set *set, struct mono now)
 {
     struct scheduler_choice *seen = &set->seen;
@@ -279,8 +280,8 @@ static void write_chunk(struct lane_set *set, struct mono now, uint32_t lane,
     }
 }
 
-/* A lane for a message that another lane would bring hardly sooner: where the last one went, so that one read brings both,
- * and one report answers them. -1: there is none. */
+/* A lane for a message that would hardly arrive sooner over another one: the last message's lane, so that one read gets both and
+ * one report answers both. -1: there is none. */
 static int pick_together(const struct lane_set *set, const struct sender_chunk *chunk,
                          const struct scheduler_choice *choice, uint32_t good)
 {
@@ -302,8 +303,8 @@ static int pick_together(const struct lane_set *set, const struct sender_chunk *
     return -1;
 }
 
-/* Small messages stay together on one lane while it is nearly empty: the receiver's next look goes there
- * first. So do somewhat larger ones where lanes are fast. Everything else goes where it should arrive first. */
+/* Small messages stay together on one lane while it is nearly empty, because the receiver looks at that one first. So do somewhat
+ * larger ones if lanes are fast. All others take the lane on which they should arrive first. */
 static int pick(struct lane_set *set, struct mono now, const struct sender_chunk *chunk,
                 const struct scheduler_choice *choice)
 {
@@ -335,8 +336,7 @@ void out_pump(struct lane_set *set, struct mono now)
     struct lane_chunk header;
 
     for (;;) {
-        if (!sender_waiting(
-                set->sender)) { /* small ones say nothing of rates: no look at the lanes */
+        if (!sender_waiting(set->sender)) { /* small messages show no rates: no look at the lanes */
             if (set->large > 0 && look_at_lanes(set, now) != 0) {
                 scheduler_on_idle(&set->scheduler);
             }
@@ -357,7 +357,7 @@ void out_pump(struct lane_set *set, struct mono now)
         choice.urgent = chunk.resent;
         const int lane = pick(set, now, &chunk, &choice);
         if (lane < 0 || sender_bind(set->sender, now, &chunk, (uint32_t)lane, &header) < 0) {
-            if (paced != 0) { /* what they carry now isn't what they could */
+            if (paced != 0) { /* what they carry now is less than they could */
                 scheduler_on_idle(&set->scheduler);
             }
             break;
@@ -369,16 +369,16 @@ void out_pump(struct lane_set *set, struct mono now)
         if (copied != NULL) {
             copies_fill(set, chunk.comm, chunk.message, chunk.source, chunk.size, copied);
         }
-        /* Its message shall not wait for what is there to tell. */
+        /* A report must not delay its message. */
         if (set->scheduler.slow && paced == 0) {
             (void)sender_double(set->sender, (uint32_t)lane);
         }
     }
 }
 
-/* Does the lane's oldest chunk hang on its path? Not if the peer's kernel has it, or takes nothing: to send it to the same
- * slow process by another way helps nobody. Nor if it only queues: what a lane is expected to take knows no queue that others
- * fill, and a burst after a pause makes its rate look high. Asked after once per HEDGE_ASK_NS at most. */
+/* Does the lane's oldest chunk hang on its path? Not if the peer's kernel has it, or takes nothing: then another path to the same
+ * slow process doesn't help. Nor if it only queues: the lane's expected rate doesn't include a queue that others fill, and a
+ * burst after a pause makes its rate look high. It asks at most once per HEDGE_ASK_NS. */
 static bool hangs(struct lane_set *set, struct mono now, uint32_t lane,
                   const struct sender_lane_info *info)
 {
@@ -401,8 +401,8 @@ static bool hangs(struct lane_set *set, struct mono now, uint32_t lane,
            (kernel.unacked > 0 && stream->bytes_out + unwritten - kernel.bytes_acked > behind);
 }
 
-/* Could another lane have brought that chunk many times over? Else all are slow: the network is full, and what goes twice
- * makes it worse. */
+/* Could another lane have carried that chunk many times over? Else all are slow: the network is full, and sending twice makes it
+ * worse. */
 static bool slow_alone(const struct lane_set *set, struct mono now, uint32_t lane,
                        const struct sender_lane_info *info)
 {

@@ -1,4 +1,4 @@
-/* out_lane.c: who connects a set makes its lanes: it connects, says HELLO, and proves that it says so now. */
+/* out_lane.c: the end that connects a set makes its lanes: it connects, sends HELLO, and proves that the HELLO is fresh. */
 #include <errno.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ void out_start_lanes(struct lane_set *set, struct mono now)
     }
 }
 
-/* same_path: by the port of the last connection, which is hashed to the same links; if that is taken, by any. */
+/* same_path: with the port of the last connection, which is hashed to the same links; if that port is taken, with any. */
 static int connect_lane(struct lane_set *set, uint32_t lane, uint32_t epoch, bool same_path)
 {
     struct transport *t = set->transport;
@@ -59,8 +59,8 @@ static int connect_lane(struct lane_set *set, uint32_t lane, uint32_t epoch, boo
     return 0;
 }
 
-/* Nobody listens there and no lane is left: the process is gone. Or it was never reached, and another NIC of ours may be told
- * otherwise. */
+/* Nobody listens there and no lane is left: the process is gone. Or it was never reached, and another own NIC may get another
+ * answer. */
 static void refused(struct lane_set *set, struct mono now, uint32_t lane, int r)
 {
     if (r == -ECONNREFUSED && watch_connected(set->watch) == 0 && !first_nic_undecided(set) &&
@@ -93,7 +93,7 @@ void out_connect(struct lane_set *set, struct mono now, const struct watch_actio
     lane_set_touch(set);
 }
 
-/* The same each time, but for the nonce. */
+/* It is the same each time, except the nonce. */
 static void hello_encode(const struct lane_set *set, uint32_t lane,
                          uint8_t bytes[static LANE_HELLO_SIZE])
 {
@@ -135,7 +135,7 @@ static void greet(struct lane_set *set, uint32_t lane)
     (void)stream_control(stream, bytes, sizeof(bytes));
 }
 
-/* That the HELLO was said now, and not recorded once. */
+/* Proves that the HELLO was sent now, and is not a recorded one. */
 static void prove(struct lane_set *set, uint32_t lane, const struct lane_hello *answer,
                   const uint8_t hello[static LANE_HELLO_SIZE])
 {
@@ -166,9 +166,10 @@ void out_handshake(struct lane_set *set, struct mono now, uint32_t lane)
     (void)stream_flush(set, stream); /* an error shows again at the next turn */
 }
 
-/* -- what the receiver says ------------------------------------------------------------------- */
+/* -- the receiver's answers ------------------------------------------------------------------- */
 
-/* Is the set to be fenced? If it is: the lane's last connection is silent at the peer, that took so much of it. */
+/* Does the answer say that the set is fenced? Then the lane's last connection is silent at the peer, and the answer has the
+ * peer's count of it. */
 static bool on_fence(struct lane_set *set, uint32_t lane, const struct lane_hello *answer)
 {
     if (set->version == 0 && answer->fenced && set->transport->config.fenced) {
@@ -211,7 +212,7 @@ static int on_hello_ok(struct lane_set *set, struct mono now, uint32_t lane, con
     if (set->version == 0) {
         set->joined = now;
         set->version = answer.newest;
-        set->leaving = false; /* one of its communicators may have gone to the peer's set */
+        set->leaving = false; /* one of its communicators may have moved to the peer's set */
         lane_set_grant(set);
     }
     set->refusals = 0;
@@ -231,7 +232,7 @@ static int on_hello_ok(struct lane_set *set, struct mono now, uint32_t lane, con
     return 0;
 }
 
-/* One refusal may be a damaged HELLO's. Many in a row, or some over seconds, are meant. */
+/* One refusal may be due to a damaged HELLO. Many in a row, or several over seconds, are meant. */
 static bool refused_for_good(struct lane_set *set, struct mono now)
 {
     if (set->refusals++ == 0) {

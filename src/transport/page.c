@@ -1,8 +1,8 @@
-/* page.c: the job page: what the housekeeping writes down for the agent and for `foliot jobs`.
+/* page.c: the job page: the housekeeping writes it for the agent and for `foliot jobs`.
  *
- * Four times a second while anything is active, once when it ceases. The file is a convenience: without
- * it (read-only /dev/shm, no room) the job goes on, and one line says so. It is written and not mapped: whoever cuts a mapped
- * file short kills those who touch it. */
+ * It is written four times a second while anything is active, and once when activity ends. The job doesn't need it: without the
+ * file (read-only /dev/shm, no room) the job continues, and one line reports it. The file is written, not mapped: a program that
+ * cuts a mapped file short would kill the processes that touch it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,8 +28,8 @@ static int make_file(struct transport *t, const char *folder)
     if (fd < 0) {
         return -errno;
     }
-    /* Goes when we do, however that comes about. Before it has its size: agents look at nothing smaller, and take a page
-     * without a lock for a dead process's. */
+    /* The lock ends with this process, however it ends. It is taken before the file has its size: agents ignore smaller files,
+     * and take a page without a lock for a dead process's. */
     (void)flock(fd, LOCK_EX | LOCK_NB);
     int r = -posix_fallocate(fd, 0, sizeof(*t->page));
     t->page = r == 0 ? calloc(1, sizeof(*t->page)) : NULL;
@@ -40,7 +40,7 @@ static int make_file(struct transport *t, const char *folder)
         return r;
     }
     t->page_fd = fd;
-    descriptor_add(fd); /* a child would hold the lock */
+    descriptor_add(fd); /* a child would keep the lock */
     return 0;
 }
 
@@ -95,13 +95,13 @@ static uint8_t carrier_of(const struct transport *t, const struct stream *stream
     return (uint8_t)(JOB_PAGE_PAIR | sl << JOB_PAGE_SL_SHIFT);
 }
 
-/* What the peer's packets are marked with it doesn't tell. */
+/* The mark of the peer's packets is not known. */
 static uint8_t own_class(const struct transport *t, const struct stream *stream, bool sending)
 {
     return !sending ? 0 : by_pair(stream, true) ? t->config.pair_class : t->config.traffic_class;
 }
 
-/* Which path a lane takes is its port's to decide: for who wants to look at that path. */
+/* The port decides a lane's path: the page has it for tools that look at that path. */
 static void tell_port(const struct stream *stream, struct job_page_lane *lane)
 {
     const uint16_t port = by_pair(stream, lane->sending != 0) ? lane_pair_port(stream) : 0;
@@ -112,7 +112,7 @@ static void tell_port(const struct stream *stream, struct job_page_lane *lane)
     }
 }
 
-/* Of the direction that ret->sending names. */
+/* For the direction in ret->sending. */
 static void describe(const struct lane_set *set, struct mono now, uint32_t i,
                      const struct watch_lane *state, struct job_page_lane *ret)
 {
@@ -123,7 +123,7 @@ static void describe(const struct lane_set *set, struct mono now, uint32_t i,
     const uint8_t own = stream != NULL ? stream->own_nic : set->lane_nics[i].own;
     const int64_t floor = least_get(&delay->floor_ns);
     const int64_t since_ms = mono_sub(now, state->since).ns / NS_PER_MS;
-    /* Who owes nothing may not have been told yet: a lane that just sits there isn't active for that. */
+    /* A peer without debts may not have been told yet: a lane that is merely idle isn't active by that. */
     const bool cut = lane_connected(state->state) && (state->cut || (t->page_cut >> own & 1) != 0);
 
     *ret = (struct job_page_lane){
@@ -266,7 +266,7 @@ void transport_summary(struct transport *t, struct transport_summary *ret)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Bit k: NIC k has no carrier. Asked again, for nobody else does while nothing is on its way. */
+/* Bit k: NIC k has no carrier. It asks again, because nobody else does while nothing is under way. */
 static uint32_t cut_nics(struct transport *t)
 {
     uint32_t cut = 0, downs;
@@ -312,6 +312,6 @@ void page_write(struct transport *t, struct mono now)
     t->page_count = count;
     job_page_write_header(t->page, &header);
     if (pwrite(t->page_fd, t->page, used, 0) < 0) {
-        return; /* no room any more: readers see that nothing new came */
+        return; /* no room any more: readers see that no news came */
     }
 }

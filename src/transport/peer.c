@@ -1,17 +1,17 @@
-/* peer.c: who the other end is: its words for people, its NICs, and whether its process still lives.
+/* peer.c: the other end: its name for people, its NICs, and whether its process still lives.
  *
- * Each end names its NICs, and which of them have no carrier, over each new lane and when that changes: so a lane that
- * can't come up isn't tried, and one that can again is tried at once. A sender that can't connect learns from a
- * refusal that nobody listens there any more. A receiver waits to be connected to: with no lane left it knocks at the
- * peer's listener, now and then, and lets a connection that is taken go again. Refusals count where a lane was up. */
+ * Each end reports its NICs, and which of them have no carrier, over each new lane and whenever that changes. So a lane that
+ * can't come up isn't tried, and one that can again is tried at once. A sender that can't connect learns from a refusal that
+ * nobody listens there any more. A receiver waits for connections. With no lane left it knocks: it connects to the peer's
+ * listener now and then, and closes the connection again if it is accepted. Refusals count only where a lane was up. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "transport/internal.h"
 
-/* Between two knocks, and how long one may take: the first, and twice as long each time until the last. A process that is
- * killed closes its lanes first, maybe: what listens is still there then, a moment later it refuses. */
+/* The time between two knocks, and the limit for one: the first value, twice as long each time, up to the last. A process that is
+ * killed may close its lanes before its listener: then the listener still accepts, and refuses a moment later. */
 #define KNOCK_NS     (4 * NS_PER_MS)
 #define KNOCK_MAX_NS (250 * NS_PER_MS)
 
@@ -83,14 +83,14 @@ int lane_set_on_nics(struct lane_set *set, struct mono now, const uint8_t *frame
         if (k == set->peer_count) {
             set->peer_count++;
         } else if (set->connects) {
-            peer.address.port = set->peers[k].address.port; /* the handle's word counts */
+            peer.address.port = set->peers[k].address.port; /* the handle's port counts */
         }
         set->peers[k] = peer;
         if (set->version >= 2) {
             watch_on_carrier(set->watch, now, false, k, (nics.down >> i & 1) == 0, 0);
         }
     }
-    if (set->connects && !set->standbys_late) { /* else ceiling_look says when */
+    if (set->connects && !set->standbys_late) { /* else ceiling_look decides when */
         standby_start(set, now);
     }
     return 0;
@@ -106,8 +106,7 @@ uint32_t lane_set_standbys(const struct lane_set *set)
     return standbys;
 }
 
-/* Another pair of NICs than last time, if there is one: the whole of that one may be dead. First round: lanes that
- * nobody doubts. */
+/* Another pair of NICs than last time, if there is one: all of that pair may be dead. First come lanes that are not doubted. */
 int lane_set_any_lane(struct lane_set *set)
 {
     const uint32_t connected = watch_connected(set->watch);
@@ -173,12 +172,13 @@ bool peer_refuses(const struct lane_set *set, uint32_t own, uint32_t peer)
     const struct transport *t = set->transport;
 
     if (peer_here(t, &set->peers[peer].address) && !peer_here(t, &set->peers[0].address)) {
-        return false; /* another host has an address that we have, too: our own kernel refused */
+        /* another host has the same address as this one: this host's kernel refused */
+        return false;
     }
     return (set->carried[own] >> peer & 1) != 0 || (set->connects && own == set->nic && peer == 0);
 }
 
-/* The next pair of NICs whose refusal would tell something; false: there is none. */
+/* The next pair of NICs for which a refusal would mean something; false: there is none. */
 static bool next_pair(struct lane_set *set, uint32_t *ret_own, uint32_t *ret_peer)
 {
     const uint32_t nics = set->transport->config.nic_count;

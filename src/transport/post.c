@@ -1,5 +1,6 @@
-/* post.c: POST: the receiver tells where a message goes, before it comes. It goes along with the reports of its communicator:
- * what is new with the next one, and what hasn't begun to come with those that the ledger repeats. So a lost one is made good. */
+/* post.c: POST: the receiver reports the place of a message before the message comes. It is sent with the reports of its
+ * communicator: new places with the next one, and places of messages that haven't begun with those that the ledger repeats. So a
+ * lost POST is repeated. */
 #include "transport/internal.h"
 #include "transport/lane_pair.h"
 
@@ -20,8 +21,8 @@ static void add_key(struct lane_keys *keys, uint32_t device, uint32_t rkey)
     }
 }
 
-/* Those of the devices that the set's queue pairs are on. A lane on another one comes too late for this message: what it carries
- * of it goes as bytes, until the place is told again. */
+/* Adds the keys of the devices of the set's queue pairs. A lane on another device comes too late for this message: its part of it
+ * is sent as bytes, until the place is sent again. */
 static void add_keys(struct lane_set *set, struct lane_post *post)
 {
     struct io_rdma_memory keys;
@@ -60,7 +61,8 @@ void post_tell(struct lane_set *set, struct mono now, struct transport_comm *com
         }
         add_keys(set, &post);
         lane_post_encode(bytes, &post, set->version);
-        if (!stream_control(stream, bytes, sizeof(bytes))) { /* the rest as soon as there is room */
+        /* the rest follows as soon as there is room */
+        if (!stream_control(stream, bytes, sizeof(bytes))) {
             comm->posts_told = number;
             comm->posts_left = set->posts_left = set->report_urgent = true;
             return;

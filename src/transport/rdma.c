@@ -1,4 +1,4 @@
-/* rdma.c: see rdma.h: the table. */
+/* rdma.c: see rdma.h: the table of functions. */
 #include "transport/rdma.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 #include "transport/descriptor.h"
 #include "transport/rdma_private.h"
 
-#define OF_RECEIVE ((uint64_t)1 << 32) /* of a request's tag, above its cell */
-#define NO_TAG     UINT64_MAX          /* never armed: no event is its own */
+#define OF_RECEIVE ((uint64_t)1 << 32) /* bit of a request's tag, above its cell */
+#define NO_TAG     UINT64_MAX          /* never armed: no event has this tag */
 
 static struct queue_pair *get(struct io_rdma *rdma, int qp)
 {
@@ -51,7 +51,8 @@ static int qp_open(struct io_rdma *rdma, const struct io_qp_config *config, int 
     r->io->random(r->io, &q->own.psn, sizeof(q->own.psn));
     q->own.psn &= 0xffffff;
     pthread_mutex_lock(&r->lock);
-    if (r->pair_count < PROCESS_QUEUE_PAIRS_MAX) { /* closed ones count while they hold memory */
+    /* closed ones count as long as they hold memory */
+    if (r->pair_count < PROCESS_QUEUE_PAIRS_MAX) {
         for (i = 0; r->slots[i] != NULL;) {
             i++;
         }
@@ -286,7 +287,7 @@ static int qp_poll(struct io_rdma *rdma, int qp, struct io_qp_done *ret_done, in
     return count;
 }
 
-/* What is there already is not told by the device: one more look. */
+/* The device doesn't report completions that are there already: so it looks once more. */
 static int qp_arm(struct io_rdma *rdma, int qp, uint64_t tag)
 {
     struct queue_pair *q = get(rdma, qp);
@@ -375,7 +376,8 @@ static int init(struct rdma *r)
     return 0;
 }
 
-/* Children would take along the pages that a NIC writes, and the parent would read others. Cells are ours: no child gets them. */
+/* Children would take along the pages that a NIC writes, and the parent would read others. The cells are ours: no child gets
+ * them. */
 static void check_forks(struct rdma *r, const char *release)
 {
     struct utsname name = {0};
@@ -394,7 +396,7 @@ static void check_forks(struct rdma *r, const char *release)
         release);
 }
 
-/* Some device must take it. What it was asked is whether it would: no GPU's memory is there yet. */
+/* Some device must take it. This only asks whether it would: there is no GPU's memory yet. */
 static void check_gpus(struct rdma *r)
 {
     bool some = false;
@@ -492,7 +494,7 @@ void rdma_free(struct rdma *r)
     free(r);
 }
 
-/* The worker gives back all that is the library's, for each call of it may wait. False: one does, for too long. */
+/* The worker frees all objects of the library, because each such call may block. False: one blocks for too long. */
 static bool await_worker(struct rdma *r)
 {
     const struct timespec some = {.tv_nsec = NS_PER_MS};
@@ -511,7 +513,7 @@ void rdma_close(struct rdma *r)
 {
     const uint64_t one = 1;
 
-    if (r == NULL || r->forks != descriptor_forks()) { /* its threads are our parent's */
+    if (r == NULL || r->forks != descriptor_forks()) { /* its threads are the parent's */
         return;
     }
     pthread_mutex_lock(&r->lock);

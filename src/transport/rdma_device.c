@@ -1,4 +1,4 @@
-/* rdma_device.c: see rdma.h: devices that come and go, and which port carries an address. */
+/* rdma_device.c: see rdma.h: devices that come and go, and the port that carries an address. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,12 +11,13 @@
 #include "transport/descriptor.h"
 #include "transport/rdma_private.h"
 
-#define UNKNOWN   UINT64_MAX
-#define LMC_MAX   7
-#define AGAIN_MS  1000 /* between two looks for a device that went */
-#define NAMES_MAX 32   /* looked at: of those beyond DEVICE_MAX some are named */
+#define UNKNOWN  UINT64_MAX
+#define LMC_MAX  7
+#define AGAIN_MS 1000 /* between two looks for a device that is gone */
+/* names to look at: of the devices beyond DEVICE_MAX some are named in a message */
+#define NAMES_MAX 32
 
-/* ---- what people are told ---- */
+/* ---- messages for people ---- */
 
 void rdma_trouble_add(struct rdma *r, const char *format, ...)
 {
@@ -39,7 +40,7 @@ void rdma_trouble_add(struct rdma *r, const char *format, ...)
 
 /* ---- devices ---- */
 
-/* Whoever holds one of these keeps the device's queue pairs and their memory: children of fork() must not. */
+/* A process with one of these descriptors keeps the device's queue pairs and their memory alive: children of fork() must not. */
 static void list_descriptors(const struct rdma_device *handle, void (*each)(int fd))
 {
     each(rdma_device_command_fd(handle));
@@ -85,7 +86,7 @@ bool rdma_device_removed(const struct rdma *r, const struct device *d)
     return now != UNKNOWN && now != d->folder_number;
 }
 
-/* Without the lock, and nobody uses it. */
+/* Called without the lock, while nobody uses the device. */
 static int open_device(struct rdma *r, uint32_t i, struct rdma_device **ret_handle,
                        uint32_t *ret_ports)
 {
@@ -97,7 +98,7 @@ static int open_device(struct rdma *r, uint32_t i, struct rdma_device **ret_hand
     if (error < 0) {
         return error;
     }
-    rdma_gpu_stop(r, d); /* if the one before it is removed now, nothing of that moves any more */
+    rdma_gpu_stop(r, d); /* if the former device is removed now, none of its data moves any more */
     d->folder_number = folder_number(r, d);
     list_descriptors(handle, descriptor_add);
     error = rdma_device_limits(handle, &limits);
@@ -112,7 +113,7 @@ static int open_device(struct rdma *r, uint32_t i, struct rdma_device **ret_hand
     return 0;
 }
 
-/* A host with virtual functions has more than are used. */
+/* A host with virtual functions has more devices than are used. */
 static void tell_left_out(struct rdma *r, char (*names)[RDMA_NAME_SIZE], int count)
 {
     const int named = count < NAMES_MAX ? count : NAMES_MAX;
@@ -212,7 +213,8 @@ static void reopen_device(struct rdma *r, uint32_t i, struct mono now)
     }
 }
 
-/* A device that is gone is closed when nobody uses it, then looked for. Under the lock, which it lets go meanwhile. */
+/* A device that is gone is closed when nobody uses it; then a new one is looked for. Under the lock, which it releases
+ * meanwhile. */
 void rdma_devices_look(struct rdma *r)
 {
     for (uint32_t i = 0; i < r->device_count && !r->stop; i++) {
@@ -228,7 +230,7 @@ void rdma_devices_look(struct rdma *r)
 
 /* ---- which port carries an address ---- */
 
-/* The interface beside an InfiniBand port has that name (IPoIB). */
+/* True if the interface beside an InfiniBand port has that name (IPoIB). */
 static bool has_interface(const struct rdma *r, const char *device, const char *interface)
 {
     char path[512];
@@ -254,7 +256,7 @@ static bool take_port(struct queue_pair *q, uint32_t port, const struct rdma_por
     q->grh = now->grh_required;
     q->mtu = now->active_mtu;
     memcpy(q->own.gid, gid, 16);
-    q->own.lid = now->infiniband ? now->lid : 0; /* the first of them: choose_lid() */
+    q->own.lid = now->infiniband ? now->lid : 0; /* the first LID: choose_lid() may change it */
     q->lmc = now->infiniband && now->lmc <= LMC_MAX ? now->lmc : 0;
     q->own.sl = q->config.sl != 0 ? q->config.sl - 1 : now->sl;
     for (q->own.mtu_shift = 8; 1u << (q->own.mtu_shift + 1) <= now->active_mtu;) {
@@ -263,7 +265,7 @@ static bool take_port(struct queue_pair *q, uint32_t port, const struct rdma_por
     return true;
 }
 
-/* An Ethernet port: the address is one of its GIDs, of RoCE v2. */
+/* For an Ethernet port: the address is one of its GIDs, of RoCE v2. */
 static bool roce_port(struct rdma *r, struct queue_pair *q, struct device *d, uint32_t port,
                       const struct rdma_port_now *now)
 {
@@ -292,8 +294,9 @@ static bool roce_port(struct rdma *r, struct queue_pair *q, struct device *d, ui
     return take_port(q, port, now, ip, index);
 }
 
-/* By its value: indices differ from port to port, and move. NCCL_IB_PKEY is an index all the same. Where nothing is set, the
- * peer's partition goes before the best, and where no P_Key can be read, the first is taken unseen. */
+/* The partition is found by its value, because indices differ from port to port, and change. NCCL_IB_PKEY is an index
+ * nevertheless. If nothing is set, the peer's partition comes before the best one. If no P_Key can be read, the first one is
+ * taken blindly. */
 static bool find_partition(struct rdma *r, struct queue_pair *q, const struct device *d,
                            uint32_t port)
 {
@@ -347,7 +350,7 @@ static bool infiniband_port(struct rdma *r, struct queue_pair *q, struct device 
            take_port(q, port, now, gid, 0);
 }
 
-/* The device lies beside that interface, and no port has its address: any other device is some other NIC's. */
+/* The device belongs to that interface, but no port has its address. Any other device belongs to another NIC. */
 static void tell_no_gid(struct rdma *r, const struct queue_pair *q, const struct device *d)
 {
     if (has_interface(r, d->name, q->device_name)) {
@@ -381,8 +384,8 @@ static bool find_on(struct rdma *r, struct queue_pair *q, struct device *d, uint
     return false;
 }
 
-/* A subnet has a way to each LID of a port. The peer's NIC takes the one that it is told, and ours must send as that one: packets
- * of another are dropped there. Under the lock. */
+/* A subnet has a path to each LID of a port. The peer's NIC sends to the LID that it is given, and our packets must have that LID
+ * as their source: packets with another one are dropped there. Under the lock. */
 static void choose_lid(const struct rdma *r, struct queue_pair *q)
 {
     const uint32_t lids = 1u << q->lmc, first = q->config.path & (lids - 1);

@@ -1,5 +1,5 @@
-/* rdma_event.c: see rdma.h: what devices tell by themselves: completions that were armed, ports that go down, the end of
- * a queue pair, of a completion queue, of a device. */
+/* rdma_event.c: see rdma.h: events of devices: completions that were armed, ports that go down, the end of a queue pair, of a
+ * completion queue, of a device. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -7,9 +7,9 @@
 #include "transport/rdma_private.h"
 
 #define WAKE    UINT32_MAX
-#define LOOK_MS 1000 /* between two looks for a device that went */
+#define LOOK_MS 1000 /* between two looks for a device that is gone */
 
-/* ---- what is told above ---- */
+/* ---- events for the caller ---- */
 
 static void tell(struct rdma *r, uint64_t tag)
 {
@@ -18,7 +18,7 @@ static void tell(struct rdma *r, uint64_t tag)
             return;
         }
     }
-    /* one a tag, and closed ones are taken out */
+    /* at most one for each tag, and those of closed ones are removed */
     ASSERT(r->event_count <= PROCESS_QUEUE_PAIRS_MAX);
     r->events[r->event_count++] = (struct io_event){.tag = tag, .events = IO_IN};
     r->io->kick(r->io);
@@ -109,7 +109,7 @@ int rdma_carrier(struct io_rdma *rdma, const struct io_address *nic, const char 
 static void on_port(struct rdma *r, struct device *d, uint32_t port, bool down)
 {
     if (down && atomic_load(&d->gone)) {
-        return; /* it would never tell that the port is up again */
+        return; /* it would never report that the port is up again */
     }
     d->port_events++;
     set_port(r, d, port, down);
@@ -117,7 +117,7 @@ static void on_port(struct rdma *r, struct device *d, uint32_t port, bool down)
 
 /* ---- the watching thread ---- */
 
-/* One that is gone is readable for ever. */
+/* The descriptor of a device that is gone is readable for ever. */
 static void unfollow(struct rdma *r, const struct rdma_device *handle)
 {
     (void)epoll_ctl(r->epoll, EPOLL_CTL_DEL, rdma_device_fd(handle), NULL);
@@ -130,7 +130,7 @@ static void lose(struct rdma *r, struct device *d)
         return;
     }
     unfollow(r, d->handle);
-    on_port(r, d, 0, false); /* whether its interface stays is that one's to tell */
+    on_port(r, d, 0, false); /* the interface's own events show whether it stays */
     rdma_trouble_add(r, "RDMA device %s is gone: its lanes are made anew elsewhere", d->name);
     for (uint32_t i = 0; i < PROCESS_QUEUE_PAIRS_MAX; i++) {
         if (r->slots[i] != NULL && r->slots[i]->device == d) {
@@ -139,7 +139,7 @@ static void lose(struct rdma *r, struct device *d)
     }
 }
 
-/* Whose completion queue has that tag; NULL: it is closed. */
+/* The queue pair whose completion queue has that tag; NULL: it is closed. */
 static struct queue_pair *of_tag(const struct rdma *r, uint64_t tag)
 {
     struct queue_pair *q = r->slots[(uint32_t)tag % PROCESS_QUEUE_PAIRS_MAX];
@@ -175,7 +175,7 @@ static struct queue_pair *of_number(const struct rdma *r, const struct device *d
 {
     for (uint32_t i = 0; i < PROCESS_QUEUE_PAIRS_MAX; i++) {
         if (r->slots[i] != NULL && r->slots[i]->device == d && r->slots[i]->own.qp == qp &&
-            !atomic_load(&r->slots[i]->over)) { /* else the device may have given its number anew */
+            !atomic_load(&r->slots[i]->over)) { /* else the device may have used its number again */
             return r->slots[i];
         }
     }
@@ -202,7 +202,8 @@ static void on_event(struct rdma *r, struct device *d)
         case RDMA_EVENT_PORT_DOWN:
             on_port(r, d, event.port, event.kind == RDMA_EVENT_PORT_DOWN);
             break;
-        case RDMA_EVENT_ADDRESS: /* looked up for each queue pair anew; those that live show by themselves */
+        /* each new queue pair looks the address up; existing ones fail if theirs is gone */
+        case RDMA_EVENT_ADDRESS:
         case RDMA_EVENT_OTHER:
             break;
         }

@@ -1,6 +1,6 @@
-/* rdma_gpu.c: see rdma.h: memory of GPUs. Only a device can reach it: each has a queue pair that is connected to itself, by
- * which it copies between a GPU's memory and a cell of ours, and reads what it wrote. A read pushes the device's earlier writes
- * before it: so PCI Express orders them. */
+/* rdma_gpu.c: see rdma.h: memory of GPUs. Only a device can reach it. Each device has a queue pair that is connected to itself.
+ * With it the device copies between a GPU's memory and a cell of ours, and reads what it wrote. A read pushes the device's
+ * earlier writes before it: PCI Express orders them so. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +12,15 @@
 #define CELL_SIZE (1u << 17)
 #define REQUESTS  64
 #define READ_SIZE 8
-#define ANSWER_NS NS_PER_S /* that a device has for a request of ours */
+#define ANSWER_NS NS_PER_S /* the time in which a device must complete our request */
 #define AGAIN_NS  NS_PER_S
 #define COPY_NS                                                                                    \
-    (2 * ANSWER_NS) /* afterwards no other device is tried: who waits has a set's lock */
-#define SPINS 64    /* looks between two looks at the clock */
+    (2 * ANSWER_NS) /* after this no other device is tried: the waiting caller has a set's lock */
+#define SPINS 64    /* polls between two looks at the clock */
 
 /* ---- a queue pair with itself ---- */
 
-/* How a port reaches itself: its first GID that a router carries, of RoCE v2; on InfiniBand its LID. */
+/* A port's path to itself: its first GID that a router carries, of RoCE v2; on InfiniBand its LID. */
 static int own_path(struct rdma_device *d, uint32_t port, struct rdma_path *ret_path)
 {
     struct rdma_port ports = {.port = port, .layer = RDMA_LAYER_ETHERNET};
@@ -94,8 +94,7 @@ static int claim_cell(struct device *d)
     return 0;
 }
 
-/* A message to itself, of nothing: who copies has a set's lock, and shall not be the one who finds out that a device doesn't
- * answer. */
+/* Sends an empty message to itself. So the test whether a device answers isn't done by a copy, whose caller has a set's lock. */
 static int ask_itself(const struct device *d, struct rdma_qp *qp)
 {
     const uint32_t key = rdma_memory_key(d->gpu.cell_memory, false);
@@ -105,7 +104,7 @@ static int ask_itself(const struct device *d, struct rdma_qp *qp)
     return r == 0 ? rdma_qp_send(qp, 0, NULL, 0, 0, &nothing) : r;
 }
 
-/* Nobody else makes one: `making` is set. The library is called under no lock. By the next port that can. */
+/* Nobody else makes one: `making` is set. The library is called without a lock. It tries the next port that can. */
 static int make(struct device *d, struct candidate *new)
 {
     int r = claim_cell(d);
@@ -127,7 +126,7 @@ static int make(struct device *d, struct candidate *new)
         new->qp = NULL;
         return r;
     }
-    new->left = 2; /* it came, and it was sent */
+    new->left = 2; /* one for the receive, one for the send */
     new->until_ns = rdma_clock_ns() + ANSWER_NS;
     return 0;
 }
@@ -159,7 +158,7 @@ static void drop(struct candidate *new)
     }
 }
 
-/* What the old one had on its way is lost. */
+/* The former queue pair: its requests under way are lost. */
 struct old_pair {
     struct rdma_cq *cq;
     struct rdma_qp *qp;
@@ -170,7 +169,7 @@ static struct old_pair take_out(struct gpu_pair *g)
     const int64_t now_ns = rdma_clock_ns();
 
     if (g->posted > g->done) {
-        /* All in between of several that broke soon after each other: whoever asks waits for no longer than that. */
+        /* All requests between several that broke soon after each other count as lost: no caller waits longer than that. */
         g->lost_after = now_ns - g->lost_ns > 2 * ANSWER_NS ? g->done : g->lost_after;
         g->lost_ns = now_ns;
         g->lost_to = g->done = g->posted;
@@ -180,7 +179,7 @@ static struct old_pair take_out(struct gpu_pair *g)
     return old;
 }
 
-/* The old one is closed, under no lock. False: what it had on its way may still move: to the GPU, or to the cell. */
+/* Closes the former one, without a lock. False: its requests may still move data, to the GPU or to the cell. */
 static bool end_old(const struct rdma *r, struct device *d)
 {
     struct gpu_pair *g = &d->gpu;
@@ -202,7 +201,7 @@ static bool end_old(const struct rdma *r, struct device *d)
     return over;
 }
 
-/* The new one is used, or there is none before a while. */
+/* The new one comes into use, or there is none for a while. */
 static void end_making(struct rdma *r, struct device *d, int error)
 {
     struct gpu_pair *g = &d->gpu;
@@ -222,11 +221,11 @@ static void end_making(struct rdma *r, struct device *d, int error)
     }
     pthread_mutex_unlock(&g->lock);
     if (error < 0) {
-        rdma_wake(r); /* who makes it anew needs to know when */
+        rdma_wake(r); /* the worker, which makes it anew, needs the time */
     }
 }
 
-/* 0: one is being made, and nobody else makes any; else it isn't, or ended at once. */
+/* 0: one is being made, and nobody else makes one; else it isn't, or ended at once. */
 static int begin_making(struct rdma *r, struct device *d)
 {
     struct gpu_pair *g = &d->gpu;
@@ -240,7 +239,7 @@ static int begin_making(struct rdma *r, struct device *d)
     if (!makes) {
         return -EALREADY;
     }
-    /* Both have the same cell: the old one goes first. */
+    /* both use the same cell: the former one must be closed first */
     const int error = !end_old(r, d) ? -EBUSY : atomic_load(&d->gone) ? -ENODEV : make(d, &g->new);
     if (error < 0) {
         end_making(r, d, error);
@@ -283,7 +282,7 @@ void rdma_gpu_stop(const struct rdma *r, struct device *d)
     }
 }
 
-/* Under r->lock, which all sets need: who has a pair's lock may keep it for ANSWER_NS. */
+/* Under r->lock, which all sets need; so it must not wait for the pair's lock, which may be held for ANSWER_NS. */
 static bool look_at(struct gpu_pair *g, bool *ret_due)
 {
     *ret_due = false;
@@ -296,7 +295,8 @@ static bool look_at(struct gpu_pair *g, bool *ret_due)
     return broken;
 }
 
-/* The worker's: it waits for no device. What it began, it looks at. Of a device that is gone, too: the old one is closed. */
+/* For the worker, which waits for no device: it looks at what it began. It does so for a device that is gone, too, because the
+ * former pair must be closed. */
 static void go_on(struct rdma *r, struct device *d)
 {
     const struct timespec some = {.tv_nsec = NS_PER_MS};
@@ -332,12 +332,12 @@ bool rdma_gpu_look(struct rdma *r)
 
 /* ---- requests ---- */
 
-/* Under its lock, as all below. */
+/* Under its lock, like all below. */
 static int fail(struct gpu_pair *g)
 {
     g->broken = true;
     g->stale = g->stale || g->posted > g->done;
-    rdma_wake(g->rdma); /* who makes it anew */
+    rdma_wake(g->rdma); /* the worker makes it anew */
     return -EIO;
 }
 
@@ -364,7 +364,7 @@ static bool usable(const struct device *d)
     return d->gpu.qp != NULL && !d->gpu.broken && !atomic_load(&d->gone);
 }
 
-/* Until at most so many are on their way. A device takes some microseconds. */
+/* Waits until at most so many are under way. A device takes some microseconds. */
 static int await(struct device *d, uint64_t most)
 {
     struct gpu_pair *g = &d->gpu;
@@ -435,7 +435,7 @@ static int copy_by(struct rdma *r, uint32_t device, const struct memory *m, uint
     return error < 0 && writes ? -EINPROGRESS : error;
 }
 
-/* Until nothing of a broken one moves any more. False: it doesn't come to that. */
+/* Waits until a broken one moves no data any more. False: that can't be known. */
 static bool await_end(struct rdma *r, struct gpu_pair *g)
 {
     const struct timespec some = {.tv_nsec = 50 * NS_PER_US};
@@ -453,7 +453,7 @@ static bool await_end(struct rdma *r, struct gpu_pair *g)
     }
 }
 
-/* By another device only when this one writes no more: else it might write into a receive that is done. All of them answered
+/* Another device is used only when this one writes no more: else it might write into a receive that is done. All devices answered
  * when their pairs were made. */
 int rdma_gpu_copy(struct io_rdma *rdma, struct io_rdma_memory *memory, void *gpu, void *own,
                   size_t size, bool to_gpu, uint32_t *ret_device)
@@ -484,7 +484,7 @@ void rdma_gpu_drain(struct device *d)
     pthread_mutex_unlock(&d->gpu.lock);
 }
 
-/* From one range, its last bytes at most. */
+/* Reads the last bytes of one range, or a few at `at`. */
 static int read_from(struct rdma *r, uint32_t device, const struct memory *m, const uint8_t *at)
 {
     const size_t left = m->range.size - (size_t)(at - (const uint8_t *)m->range.data);
@@ -539,7 +539,7 @@ int rdma_gpu_done(struct io_rdma *rdma, uint32_t device, uint64_t ticket)
     return error;
 }
 
-/* Can't it, what is on its way is there when the time is over. */
+/* If it can't read, its writes have arrived when the time is over. */
 void rdma_gpu_settle(struct io_rdma *rdma, uint32_t device)
 {
     const struct timespec some = {.tv_nsec = 20 * NS_PER_US};

@@ -1,13 +1,13 @@
 /* rdma_memory.c: see rdma.h: memory that devices may read and write, registered with each of them. A device that comes back has
- * forgotten it: the worker registers it again, one range at a time, and then it has new keys. A large range takes seconds, and
- * offers of queue pairs live for five: none is begun while some are open, but for half of the time in the long run. */
+ * lost the registrations: the worker registers them again, one range at a time, with new keys. A large range takes seconds, and
+ * offers of queue pairs live for five. So none is begun while offers are open, except for half of the time in the long run. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "transport/descriptor.h"
 #include "transport/rdma_private.h"
 
-#define HOLD_NS (10 * NS_PER_S) /* as long as an offer lives where it is answered */
+#define HOLD_NS (10 * NS_PER_S) /* as long as an offer lives at the answering end */
 
 static void forget(struct memory *m, uint32_t device)
 {
@@ -44,8 +44,8 @@ void rdma_memory_done(struct memory *m)
     free(m);
 }
 
-/* A GPU's is registered by its descriptor, and the caller closes that one. A copy is kept for devices that come back. A process
- * that may have no more copies goes on without: what comes back later doesn't know this range. */
+/* A GPU's memory is registered by its descriptor, which the caller closes. A copy of it is kept for devices that come back. A
+ * process that may have no more copies continues without: a device that comes back later doesn't get this range. */
 static struct memory *make_memory(const struct io_rdma_range *range)
 {
     struct memory *m = calloc(1, sizeof(*m));
@@ -110,7 +110,7 @@ static void list_memory(struct rdma *r, struct memory *m)
     }
     r->memories = m;
     pthread_mutex_unlock(&r->memory_lock);
-    /* One that came back meanwhile has looked through the list already. */
+    /* A device that came back meanwhile has read the list already. */
     pthread_mutex_lock(&r->lock);
     for (uint32_t i = 0; i < r->device_count && i < IO_RDMA_DEVICES; i++) {
         if (r->devices[i].handle != NULL && (asked >> i & 1) == 0) {
@@ -121,7 +121,7 @@ static void list_memory(struct rdma *r, struct memory *m)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* The library is called under no lock: a driver that doesn't return stops nobody else. */
+/* The library is called without a lock: so a driver that doesn't return stops nobody else. */
 int rdma_memory_new(struct io_rdma *rdma, const struct io_rdma_range *range,
                     struct io_rdma_memory **ret_memory)
 {
@@ -198,7 +198,7 @@ static bool can_ask(const struct memory *m)
     return !m->busy && (!m->range.gpu || m->range.fd >= 0);
 }
 
-/* A range, and a device that wasn't asked for it. Under memory_lock. */
+/* A range with a device that wasn't asked for it. Under memory_lock. */
 static struct memory *next_due(const struct rdma *r, uint32_t open, uint32_t *ret_device)
 {
     struct memory *m = r->memories;
@@ -212,7 +212,7 @@ static struct memory *next_due(const struct rdma *r, uint32_t open, uint32_t *re
     return m;
 }
 
-/* The one that is busy. */
+/* The range that is busy. */
 static void ask_again(struct rdma *r, struct memory *m, uint32_t device)
 {
     struct rdma_memory *handle = NULL;
@@ -229,7 +229,7 @@ static void ask_again(struct rdma *r, struct memory *m, uint32_t device)
         learn(m, device, handle);
     }
     pthread_mutex_unlock(&r->memory_lock);
-    if (handle != NULL && leaving) { /* nobody was told its keys */
+    if (handle != NULL && leaving) { /* its keys were sent to nobody */
         (void)rdma_memory_remove(handle);
     }
     if (left) {
@@ -240,7 +240,7 @@ static void ask_again(struct rdma *r, struct memory *m, uint32_t device)
     }
 }
 
-/* One that is made and not connected yet: the worker is about to be asked. */
+/* True if a queue pair is made and not connected yet: the worker is about to get a task. */
 static bool offers_open(const struct rdma *r)
 {
     for (uint32_t i = 0; i < PROCESS_QUEUE_PAIRS_MAX; i++) {
@@ -291,7 +291,7 @@ bool rdma_memory_look(struct rdma *r)
         atomic_store(&r->memory_due, true); /* there may be others */
     }
     pthread_mutex_lock(&r->lock);
-    if (r->stop) { /* who closes it may have gone on without it, and io is no more */
+    if (r->stop) { /* rdma_close() may have returned without the worker: io is gone */
         return m != NULL;
     }
     const struct mono now = r->io->now(r->io);

@@ -1,6 +1,6 @@
-/* rdma_silence.c: see rdma.h: queue pairs that are to be silent. To put one into the error state, or to destroy it, takes a
- * third of a millisecond; who asks for it holds the lock of a set. A driver that doesn't return must not hold that, too: each
- * device has a thread that makes these calls. It comes with the first queue pair of the device that writes. */
+/* rdma_silence.c: see rdma.h: makes queue pairs silent. To put one into the error state, or to destroy it, takes a third of a
+ * millisecond, and the caller holds the lock of a set. A driver that doesn't return must not block that lock, too. So each device
+ * has a thread that makes these calls. It starts with the device's first queue pair that writes. */
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -16,7 +16,7 @@ static void wake(const struct device *d)
     (void)!write(d->silencer.work, &one, sizeof(one));
 }
 
-/* The first that the worker isn't just connecting: to destroy it then would pull it from under the worker. Under the lock. */
+/* The first one that the worker isn't connecting at the moment: to destroy that one would disturb the worker. Under the lock. */
 static struct queue_pair *next_asked(struct device *d)
 {
     struct queue_pair **at = &d->silencer.first;
@@ -32,7 +32,7 @@ static struct queue_pair *next_asked(struct device *d)
     return q;
 }
 
-/* Under the lock, which it lets go meanwhile. */
+/* Under the lock, which it releases meanwhile. */
 static void do_as_asked(struct device *d, struct queue_pair *q)
 {
     struct rdma *r = q->rdma;
@@ -45,7 +45,8 @@ static void do_as_asked(struct device *d, struct queue_pair *q)
     if (ending != NULL) {
         error = rdma_qp_close(ending);
     } else if (handle != NULL) {
-        (void)!rdma_qp_silence(handle); /* refused: its marker doesn't come, and it is destroyed */
+        /* if it is refused, the marker doesn't come, and the pair is destroyed */
+        (void)!rdma_qp_silence(handle);
     }
     pthread_mutex_lock(&r->lock);
     d->silencer.began_ns = 0;

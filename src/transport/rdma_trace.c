@@ -1,14 +1,14 @@
-/* rdma_trace.c: see io_rdma.h, choose(): which source ports of RoCE lead over the same routers. The worker asks, in a quarter of
- * a second, once for a pair of NICs: datagrams to RoCE's port whose TTL ends at a router go the way of a queue pair's packets
- * with that source port. No privilege is needed: the kernel gives a socket the answers to its own datagrams.
+/* rdma_trace.c: see io_rdma.h, choose(): finds the source ports of RoCE that lead over the same routers. The worker asks once for
+ * a pair of NICs, which takes a quarter of a second. Datagrams to RoCE's port whose TTL ends at a router take the path of a queue
+ * pair's packets with that source port. No privilege is needed: the kernel gives a socket the answers to its own datagrams.
  *
- * None of them may come to the peer's NIC, which would count it as a damaged packet. So a scout goes first, to a port that
- * nobody has, and only hops at which a router answered the scout are asked.
+ * None of them may reach the peer's NIC, which would count it as a damaged packet. So a scout goes first, to a port that nobody
+ * uses, and only hops at which a router answered the scout are asked.
  *
- * A process asks for a few pairs at once and for one a second afterwards: routers answer seldom, and others want answers, too.
- * The queue pairs of the other pairs have ports by luck.
+ * A process asks for a few pairs at once, and then for one a second: routers answer rarely, and others want answers, too. The
+ * queue pairs of the other pairs have ports by chance.
  *
- * IPv6: a queue pair's label is the header's flow label, too, and routers may spread by it. So a datagram has the label of its
+ * IPv6: a queue pair's label is also the header's flow label, by which routers may spread. So a datagram has the label of its
  * port. */
 #include <errno.h>
 #include <netinet/in.h>
@@ -28,15 +28,16 @@
 #include "transport/rdma_private.h"
 
 #define ROCE_PORT      4791
-#define SCOUT_PORT     33434 /* traceroute's */
+#define SCOUT_PORT     33434 /* the port that traceroute uses */
 #define LABEL_MASK     0x3fffu
-#define QUIET_MS       50 /* without an answer: no further one comes; */
+#define QUIET_MS       50 /* after this time without an answer none is expected any more; */
 #define QUIET_LEAST_MS 5
-#define QUIET_TIMES    4 /* so many times as long as the slowest answer took, once there was one */
-#define GOOD_NS        (60 * NS_PER_S) /* a trace; */
-#define STALE_NS       NS_PER_S        /* once a queue pair of that pair of NICs has failed */
-#define BURST          4
-#define MAGIC          0x464f4c50u
+#define QUIET_TIMES    4 /* after the first answer: this multiple of the slowest one's time */
+#define GOOD_NS        (60 * NS_PER_S) /* how long a trace is valid; */
+/* the same once a queue pair of that pair of NICs has failed */
+#define STALE_NS NS_PER_S
+#define BURST    4
+#define MAGIC    0x464f4c50u
 
 union address {
     struct sockaddr any;
@@ -56,7 +57,7 @@ struct payload {
 
 /* ---- sockets ---- */
 
-/* Its size. */
+/* Returns its size. */
 static socklen_t address_of(const uint8_t ip[16], uint16_t port, union address *ret)
 {
     *ret = (union address){.v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)}};
@@ -69,7 +70,7 @@ static socklen_t address_of(const uint8_t ip[16], uint16_t port, union address *
     return sizeof(ret->v6);
 }
 
-/* The kernel gives labels to who asks for them; without, it takes one of its own, and only ports are right. */
+/* The kernel lets a program choose labels if it asks. If not, the kernel chooses, and only the ports are right. */
 static void use_label(int fd, uint16_t port, struct sockaddr_in6 *to)
 {
     const uint32_t label = htonl(port & LABEL_MASK);
@@ -101,7 +102,7 @@ static bool set_up(int fd, const struct rdma_trace *t, uint16_t from_port, union
                       sizeof(one)) == 0;
 }
 
-/* The socket isn't connected. Linux gives the packets of a connected one a hash by chance. A router that is a name space of this
+/* The socket isn't connected. Linux gives the packets of a connected socket a random hash. A router that is a name space of this
  * machine would choose the path by that hash, not by the ports. */
 static void open_one(const struct rdma_trace *t, uint16_t from_port, uint16_t to_port,
                      struct asker *ret)
@@ -116,7 +117,7 @@ static void open_one(const struct rdma_trace *t, uint16_t from_port, uint16_t to
     }
     ret->to_size = address_of(t->to, to_port, &to);
     if (!set_up(fd, t, from_port, &to) ||
-        bind(fd, &from.any, size) < 0) { /* somebody else's port */
+        bind(fd, &from.any, size) < 0) { /* another program has that port */
         descriptor_close(fd);
         return;
     }
@@ -132,7 +133,7 @@ static void close_one(const struct asker *a)
     }
 }
 
-/* An error of an earlier datagram is told in place of this one's fate: once more. */
+/* The call may return the error of an earlier datagram instead of this one's result: so it is repeated. */
 static void send_one(const struct asker *a, int hop)
 {
     const struct payload payload = {MAGIC, (uint32_t)hop};
@@ -182,7 +183,7 @@ static void take_answer(struct asker *a, struct msghdr *message)
     }
 }
 
-/* What came for that hop; some routers quote too little to tell for which. */
+/* Reads answers for that hop. Some routers quote too little to show the hop. */
 static void read_answers(struct asker *a, int hop)
 {
     for (int count = 0; count < 8 && !a->answered; count++) {
@@ -212,7 +213,7 @@ static int quiet_ms(int64_t slowest_ns)
                                             : (int)ms;
 }
 
-/* Datagrams of all of them end at that hop. Returns when all were answered, or no further answer comes. */
+/* All datagrams end at that hop. Returns when all were answered, or no further answer is expected. */
 static void ask(struct asker *askers, uint32_t count, int hop, int64_t *slowest_ns)
 {
     struct pollfd polled[PATH_PORTS_MAX];
@@ -228,7 +229,7 @@ static void ask(struct asker *askers, uint32_t count, int hop, int64_t *slowest_
         uint32_t left = 0;
         for (uint32_t i = 0; i < count; i++) {
             if (askers[i].fd >= 0 && !askers[i].answered) {
-                polled[left++] = (struct pollfd){.fd = askers[i].fd}; /* POLLERR */
+                polled[left++] = (struct pollfd){.fd = askers[i].fd}; /* only POLLERR */
             }
         }
         if (left == 0 || poll(polled, left, quiet_ms(*slowest_ns)) <= 0) {
@@ -300,7 +301,7 @@ bool rdma_trace_look(struct rdma *r)
                 rdma_trace_run(&mine);
             }
             pthread_mutex_lock(&r->lock);
-            t->paths = mine.paths; /* nobody gives away the place of one that is asked */
+            t->paths = mine.paths; /* a trace that is under way keeps its place */
             t->state = RDMA_TRACE_DONE;
             t->failed = false;
             t->at = r->stop ? t->at : r->io->now(r->io);
@@ -310,7 +311,7 @@ bool rdma_trace_look(struct rdma *r)
     return false;
 }
 
-/* ---- what is chosen ---- */
+/* ---- the choice ---- */
 
 static struct rdma_trace *find(struct rdma *r, const struct queue_pair *q, const uint8_t peer[16])
 {
@@ -324,7 +325,7 @@ static struct rdma_trace *find(struct rdma *r, const struct queue_pair *q, const
     return NULL;
 }
 
-/* The oldest one's. */
+/* The place of the oldest one. */
 static struct rdma_trace *place(struct rdma *r)
 {
     struct rdma_trace *oldest = NULL;
@@ -352,7 +353,7 @@ static bool may_ask(struct rdma *r, struct mono now)
     return true;
 }
 
-/* Ports by chance, and those that other lanes have: what is known of these is as old as they are. */
+/* Random ports, and those that other lanes have: the data about these must be as recent. */
 static bool begin(struct rdma *r, const struct queue_pair *q, const uint8_t peer[16],
                   const uint16_t *others, uint32_t count)
 {

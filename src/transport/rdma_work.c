@@ -1,5 +1,5 @@
-/* rdma_work.c: see rdma.h: the thread that makes, connects, closes queue pairs. Each of these takes milliseconds; connecting
- * takes up to a second where the neighbour has to be resolved first. */
+/* rdma_work.c: see rdma.h: the thread that makes, connects and closes queue pairs. Each of these takes milliseconds; connecting
+ * takes up to a second if the neighbour has to be resolved first. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static int make(struct queue_pair *q)
 {
     const struct io_qp_config *c = &q->config;
     struct rdma_device *d = q->device->handle;
-    const uint32_t requests = c->writes ? 2 * c->sends : c->sends; /* a write before each */
+    const uint32_t requests = c->writes ? 2 * c->sends : c->sends; /* a write before each one */
     const struct rdma_qp_config config = {.port = q->port,
                                           .sends = requests,
                                           .receives = c->receives,
@@ -71,7 +71,7 @@ static int make(struct queue_pair *q)
     return post_all(q);
 }
 
-/* Why it can't be made: what the user can do. A device that goes is told of by itself. */
+/* Reports why it can't be made, and what the user can do. A device that is gone is reported elsewhere. */
 static void tell_unmade(struct queue_pair *q, int error)
 {
     struct rlimit limit;
@@ -97,8 +97,8 @@ static void tell_unmade(struct queue_pair *q, int error)
 
 /* ---- connecting ---- */
 
-/* Their packets are dropped by the other's NIC. A peer of an older release doesn't tell, and one's own may be
- * unreadable. */
+/* The other end's NIC drops packets of another partition. A peer of an older release doesn't send its P_Key, and the own one may
+ * be unreadable. */
 static bool at_odds(uint16_t own, uint16_t peer)
 {
     return own != 0 && peer != 0 &&
@@ -135,7 +135,7 @@ static int check_peer(const struct queue_pair *q)
                          q->device->name, q->port, q->own.pkey, p->pkey);
         return -EINVAL;
     }
-    if (q->infiniband && p->lid >= MULTICAST_LID) { /* it would go to whoever listens */
+    if (q->infiniband && p->lid >= MULTICAST_LID) { /* its packets would go to all listeners */
         return -EINVAL;
     }
     return p->mtu_shift < 8 || p->mtu_shift > 12 || p->qp == 0 || p->qp > 0xffffff ||
@@ -144,7 +144,7 @@ static int check_peer(const struct queue_pair *q)
                : 0;
 }
 
-/* Nothing breaks by it: packets are as large as the smaller one takes. */
+/* This breaks nothing: packets have the smaller size. */
 static void tell_mtu(const struct queue_pair *q, uint32_t theirs)
 {
     if (q->mtu != theirs) {
@@ -157,7 +157,7 @@ static void tell_mtu(const struct queue_pair *q, uint32_t theirs)
     }
 }
 
-/* handle: q->qp, which fence() may take away meanwhile; it isn't destroyed before the worker is done. */
+/* handle: q->qp, which fence() may take away meanwhile. It isn't destroyed before the worker is done. */
 static int connect_pair(const struct queue_pair *q, struct rdma_qp *handle)
 {
     const struct io_qp_end *p = &q->peer;
@@ -181,7 +181,7 @@ static int connect_pair(const struct queue_pair *q, struct rdma_qp *handle)
 
     memcpy(path.gid, p->gid, sizeof(path.gid));
     if (index < 0 && !q->infiniband) {
-        return index; /* the address moved away since */
+        return index; /* the address has moved away since */
     }
     path.own_gid_index = index < 0 ? 0 : (uint8_t)index;
     tell_mtu(q, theirs);
@@ -190,12 +190,12 @@ static int connect_pair(const struct queue_pair *q, struct rdma_qp *handle)
 
 /* ---- closing ---- */
 
-/* The cells stay for good where the device doesn't swear that nothing moves any more. Without the lock. */
+/* If the device can't guarantee that no data moves any more, the cells are never freed. Called without the lock. */
 static void destroy(struct queue_pair *q)
 {
     bool safe = !q->unsafe;
 
-    if (q->ending != NULL) { /* nobody came to it */
+    if (q->ending != NULL) { /* no thread came to destroy it */
         q->qp = q->ending;
     }
     if (q->qp != NULL) {
@@ -217,7 +217,7 @@ static void destroy(struct queue_pair *q)
     free(q);
 }
 
-/* Takes out what completed, and forgets it. */
+/* Takes completions, and drops them. */
 static void drain(struct queue_pair *q)
 {
     struct rdma_done done[STASH];
@@ -236,7 +236,7 @@ static void drain(struct queue_pair *q)
     q->linger = q->linger && count == 0;
 }
 
-/* One that is closing: true: it may be freed. */
+/* For one that is closing. True: it may be freed. */
 static bool go_on(struct queue_pair *q, struct mono now)
 {
     const int64_t age = mono_sub(now, q->closed).ns;
@@ -268,7 +268,7 @@ static struct queue_pair *next_job(struct rdma *r)
     return NULL;
 }
 
-/* Under the lock, which it lets go meanwhile. */
+/* Under the lock, which it releases meanwhile. */
 static void do_job(struct rdma *r, struct queue_pair *q)
 {
     const bool making = q->state == QP_MAKE;
@@ -285,13 +285,13 @@ static void do_job(struct rdma *r, struct queue_pair *q)
         }
     }
     q->busy = false;
-    q->error =
-        error == -EAGAIN ? -EIO : error; /* there is no other try, so nobody may wait for one */
+    /* there is no second try, so -EAGAIN must not reach the caller */
+    q->error = error == -EAGAIN ? -EIO : error;
     q->state = error < 0 ? QP_FAILED : making ? QP_MADE : QP_READY;
     q->answered = true;
     rdma_tell(q);
     rdma_silencer_look(q);
-    if (q->closing) { /* meanwhile */
+    if (q->closing) { /* closed meanwhile */
         rdma_retire(q);
     }
 }
@@ -306,7 +306,7 @@ void rdma_retire(struct queue_pair *q)
     rdma_wake(q->rdma);
 }
 
-/* Under the lock, which it lets go meanwhile. True: some linger. */
+/* Under the lock, which it releases meanwhile. True: some linger. */
 static bool close_some(struct rdma *r)
 {
     const struct mono now = r->io->now(r->io);
@@ -336,7 +336,7 @@ static bool close_some(struct rdma *r)
     return lingers;
 }
 
-/* Under the lock, which it lets go meanwhile. ms -1: until somebody wakes it. */
+/* Under the lock, which it releases meanwhile. ms -1: until it is woken. */
 static void sleep_for(struct rdma *r, int ms)
 {
     struct pollfd woken = {.fd = r->work, .events = POLLIN};

@@ -1,11 +1,11 @@
-/* request.c: messages from above: isend, irecv, test. The way of every byte, so it is kept short. */
+/* request.c: messages from above: isend, irecv, test. Each byte takes this way, so it is kept short. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "transport/internal.h"
 
-#define SLOTS_MANY 20 /* of the receiver's bounce slots in use: it has reported by now */
+#define SLOTS_MANY 20 /* used bounce slots of the receiver: it has reported by then */
 
 static struct mono polled(struct lane_set *set)
 {
@@ -29,7 +29,8 @@ static int leave(const struct transport_comm *comm, int r)
     if (r < 0) {
         comm_why(comm, r);
     }
-    if (set->posted) { /* it may have taken milliseconds: who polls all the time does so from now on */
+    /* the call may have taken milliseconds: the polling thread gets its time from now on */
+    if (set->posted) {
         set->posted = false;
         (void)polled(set);
     }
@@ -43,11 +44,11 @@ static int error_of(const struct transport_comm *comm)
 
     return comm->error != 0  ? comm->error
            : set->error != 0 ? set->error
-           : set->leaving    ? -ECONNABORTED /* the peer's process closed all and left */
+           : set->leaving    ? -ECONNABORTED /* the peer's process closed everything and left */
                              : 0;
 }
 
-/* A flush needs nothing of the peer, nor of lanes: what it is for is done. */
+/* A flush needs nothing of the peer or of lanes: the receives that it is for are done. */
 static int flush_error(const struct lane_set *set)
 {
     return set->gpu_failed ? set->error : 0;
@@ -116,7 +117,8 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
         return error_of(comm);
     }
     const bool gpu = memory_is_gpus(set->transport, data, size);
-    if (gpu && size <= lane_set_copies_idle(set)) { /* no NIC writes so little */
+    /* such small messages are not written by a NIC */
+    if (gpu && size <= lane_set_copies_idle(set)) {
         const int fetched = gpu_fetch_small(set, outgoing, data, size);
         if (fetched < 0) {
             return unreadable(comm, fetched);
@@ -181,7 +183,8 @@ int transport_send(struct transport_comm *comm, const void *data, size_t size, i
         lane_set_touch(set);
     }
     r = leave(comm, r);
-    lane_set_attend(comm->set->transport, now); /* what was got is reported after what it was for */
+    /* data that came is reported after the call that it was for */
+    lane_set_attend(comm->set->transport, now);
     return r;
 }
 
@@ -206,8 +209,8 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
         r = -EINVAL;
     }
     if (r == 0 && comm->used != UINT32_MAX) {
-        /* What is read by turns goes to a GPU by way of staging. In fenced sets all of that does; and a NIC may write there,
-         * though somebody reads along: it writes what it should, and nothing else. */
+        /* A receive that is read while it fills goes to a GPU by way of staging. In fenced sets all receives do that. A NIC may
+         * write to memory that is read at the same time: it writes only the right bytes. */
         if (memory_is_gpus(set->transport, data, size)) {
             receive.staged = !set->fenced;
         }
@@ -226,8 +229,8 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
         } else {
             in_copy(set, &copy);
             in_harvest(set);
-            in_posted(set, now, comm, size); /* told with the next look: that of several at once */
-            if (request->done) {             /* it came early: nobody looks for its sake */
+            in_posted(set, now, comm, size); /* reported at the next look: several at once */
+            if (request->done) {             /* it came early: no look is needed for it */
                 in_reports(set, now, false, true);
                 lane_set_note_unattended(set);
             }
@@ -280,7 +283,7 @@ int transport_test(struct transport_request *request, bool *ret_done, size_t *re
         return why_child();
     }
     pthread_mutex_lock(&set->lock);
-    if (!request->done) { /* else not even the clock is asked: small sends are done at once */
+    if (!request->done) { /* else not even the clock is read: small sends are done at once */
         r = request_error(request);
         now = polled(set);
         if (r == 0 && request->flush != NULL) {

@@ -1,9 +1,9 @@
-/* room.h: memory that messages are copied to.
+/* room.h: memory for copies of messages.
  *
- * Its first use costs one page fault for each 4 KiB. A virtual machine takes up to 15 us for one, ten times as long as to copy
- * 4 KiB. So what is used as a whole, between processes of one machine, lies in huge pages if the kernel has any. It is no heap's:
- * what goes is the kernel's again at once, and its setting with it. A huge page costs up to 700 us when it is touched first, and
- * a job rests between two steps for seconds: so it is kept for longer than those. */
+ * Its first use costs one page fault for each 4 KiB. In a virtual machine that takes up to 15 us, ten times as long as copying 4
+ * KiB. So memory that is used as a whole, between processes of one machine, is in huge pages if the kernel has any. It belongs to
+ * no heap: what is freed is the kernel's again at once, with its settings. A huge page costs up to 700 us at the first touch, and
+ * a job may rest for seconds between two steps: so it is kept for longer than that. */
 #pragma once
 #include <stdint.h>
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ static inline size_t room_rounded(size_t size)
     return (size + ROOM_HUGE_SIZE - 1) / ROOM_HUGE_SIZE * ROOM_HUGE_SIZE;
 }
 
-/* At least so much, from the beginning of a huge page on; room_free() ends it. NULL: there is none. */
+/* At least so many bytes, from the beginning of a huge page on; room_free() frees them. NULL: there are none. */
 static inline uint8_t *room_new(size_t size)
 {
     const size_t rounded = room_rounded(size);
@@ -32,14 +32,15 @@ static inline uint8_t *room_new(size_t size)
     if (before > 0) {
         (void)munmap(all, before);
     }
-    (void)munmap(all + before + rounded, ROOM_HUGE_SIZE - before); /* `before` is less than that */
+    /* `before` is smaller than that */
+    (void)munmap(all + before + rounded, ROOM_HUGE_SIZE - before);
     return all + before;
 }
 
-/* It is used as a whole. */
+/* Call it if the memory is used as a whole. */
 static inline void room_whole(uint8_t *room, size_t size)
 {
-    (void)madvise(room, room_rounded(size), MADV_HUGEPAGE); /* a help, no need */
+    (void)madvise(room, room_rounded(size), MADV_HUGEPAGE); /* it helps, but isn't necessary */
 }
 
 static inline void room_free(uint8_t *room, size_t size)
