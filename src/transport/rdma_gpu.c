@@ -484,7 +484,7 @@ void rdma_gpu_drain(struct device *d)
     pthread_mutex_unlock(&d->gpu.lock);
 }
 
-/* Reads the last bytes of one range, or a few at `at`. */
+/* Reads READ_SIZE bytes of one range from `at` on, fewer at its end. */
 static int read_from(struct rdma *r, uint32_t device, const struct memory *m, const uint8_t *at)
 {
     const size_t left = m->range.size - (size_t)(at - (const uint8_t *)m->range.data);

@@ -1,8 +1,8 @@
-/* serve.c: the housekeeping: who comes to the listener, and sets that nobody polls but that owe something.
+/* serve.c: the housekeeping: connections to the listener, and sets that are not polled but owe something.
  *
- * One thread a process. While the application polls a set, this looks at it every 10 ms without taking its
- * lock; once it doesn't, the set's connections are armed in epoll and served as events and deadlines come. A set that
- * owes nothing leaves the list of active ones; with none of these the thread sleeps until somebody knocks. */
+ * There is one thread for a process. While the application polls a set, this thread looks at it every 10 ms without its lock.
+ * Once the polling ends, the set's connections are armed in epoll and served as events and deadlines come. A set that owes
+ * nothing leaves the list of active ones. If no set is active, the thread sleeps until an event comes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 #define EVENTS       64
 #define TAG_LISTENER ((uint64_t)SETS_MAX * LANE_MAX)
 #define TAG_PENDING  (TAG_LISTENER + HOST_NIC_MAX)
-#define PORT_TRIES   16 /* until one is free at all of our addresses */
+#define PORT_TRIES   16 /* until a port is free at all own addresses */
 #define YOUNG_NS     (100 * NS_PER_MS)
-#define ROOM_NS      (10 * NS_PER_MS) /* until somebody may have been told to go */
+#define ROOM_NS      (10 * NS_PER_MS) /* until a connection may have been asked to close */
 #define NO_FILES_NS  (100 * NS_PER_MS)
 #define LEAVE_TRIES  32
 
@@ -29,7 +29,7 @@ static void stop_listening(struct transport *t)
     }
 }
 
-/* An address of ours that an earlier NIC has, too. */
+/* An own address that an earlier NIC has, too. */
 static bool is_repeated(const struct transport *t, uint32_t nic)
 {
     for (uint32_t i = 0; i < nic; i++) {
@@ -51,7 +51,7 @@ static void why_not_listening(const struct transport *t, uint32_t nic, int r)
         io_address_text(&t->nics[nic].config.address, address), strerror(-r));
 }
 
-/* At the NICs' addresses and nowhere else, on one port. */
+/* Listens at the NICs' addresses and nowhere else, on one port. */
 static int listen_once(struct transport *t)
 {
     uint16_t low = t->config.port_low, high = t->config.port_high, port = 0;
@@ -77,7 +77,7 @@ static int listen_once(struct transport *t)
         stop_listening(t);
         port = 0;
     }
-    __atomic_store_n(&t->port, port, __ATOMIC_RELAXED); /* peers may be told it now */
+    __atomic_store_n(&t->port, port, __ATOMIC_RELAXED); /* peers may get it now */
     return r;
 }
 
@@ -104,7 +104,7 @@ static void forget(struct transport *t, uint32_t i)
     }
     free(t->pending[i]);
     t->pending[i] = t->pending[--t->pending_count];
-    if (i < t->pending_count) { /* it has a new number: its event shall find it */
+    if (i < t->pending_count) { /* it has a new number, which its event must name */
         (void)!t->io->arm(t->io, t->pending[i]->conn, TAG_PENDING + i, IO_IN);
     }
 }
@@ -116,7 +116,8 @@ static uint32_t pending_max(const struct transport *t)
     return share < PENDING_MIN ? PENDING_MIN : share < PENDING_MAX ? share : PENDING_MAX;
 }
 
-/* The one that has said nothing for the longest: of that address, or of all (NULL). Who showed the key isn't counted. */
+/* The one that has been silent for the longest: of that address, or of all (NULL). Connections with a proof of the key aren't
+ * counted. */
 static uint32_t oldest(const struct transport *t, const struct io_address *of, uint32_t *ret_count)
 {
     uint32_t found = 0;
@@ -134,7 +135,7 @@ static uint32_t oldest(const struct transport *t, const struct io_address *of, u
     return found;
 }
 
-/* Nobody new, until one of those has spoken or gone. */
+/* True if nobody new can be accepted until one of those has spoken or closed. */
 static bool is_full(struct transport *t, struct mono now)
 {
     uint32_t count, i = oldest(t, NULL, &count);
@@ -149,7 +150,7 @@ static bool is_full(struct transport *t, struct mono now)
     return false;
 }
 
-/* Room for one more in the list. */
+/* Makes room for one more in the list. */
 static bool has_place(struct transport *t)
 {
     if (t->pending_count < t->pending_capacity) {
@@ -165,7 +166,7 @@ static bool has_place(struct transport *t)
     return true;
 }
 
-/* Somebody connected. What it says is mostly there already. */
+/* A connection was accepted. Its first data has mostly arrived already. */
 static void welcome(struct transport *t, struct mono now, const struct pending *one)
 {
     struct pending *pending = malloc(sizeof(*pending));
@@ -205,7 +206,7 @@ static void on_listener(struct transport *t, struct mono now, uint32_t index)
         if (r == -EMFILE || r == -ENFILE || r == -ENOBUFS || r == -ENOMEM) {
             say(t, TRANSPORT_WARN, "can't accept a lane: %s; trying again", strerror(-r));
             t->listen_again = mono_add(now, span_ns(NO_FILES_NS));
-            return; /* not armed until then: it would wake us for ever */
+            return; /* it isn't armed until then: it would wake this thread all the time */
         }
         if (r < 0) {
             break;
@@ -241,7 +242,7 @@ static void arm(struct lane_set *set)
     }
 }
 
-/* "We go": then the connections end orderly, so that it arrives. */
+/* Sends CLOSE for all, then ends the connections in order, so that it arrives. */
 static void take_leave(struct lane_set *set)
 {
     const struct lane_close close = {.reason = LANE_REASON_CLOSE, .comm = LANE_COMM_NONE};
@@ -257,7 +258,7 @@ static void take_leave(struct lane_set *set)
         if (stream->shaken && !stream->dead && set->error == 0 && !set->leaving) {
             said = stream_control(stream, bytes, sizeof(bytes));
             for (int i = 0; said && i < LEAVE_TRIES && !stream_idle(stream); i++) {
-                (void)stream_flush(set, stream); /* a kernel may take some of it only */
+                (void)stream_flush(set, stream); /* a kernel may take only some of it */
             }
             said = said && stream_idle(stream);
         }
@@ -293,7 +294,7 @@ static bool has_streams(const struct lane_set *set)
     return false;
 }
 
-/* Whether nobody will miss the set. Both locks held. */
+/* True if nobody needs the set any more. Both locks are held. */
 static bool is_over(const struct lane_set *set, struct mono now)
 {
     const bool lonely = now.ns - set->lonely.ns > SET_LINGER_NS ||
@@ -321,7 +322,7 @@ static bool serve_set(struct transport *t, struct lane_set *set, struct mono now
         return false;
     }
     pthread_mutex_unlock(&t->lock);
-    if (set->comm_count == 0) { /* only a look finds that it is time to ask for the peer */
+    if (set->comm_count == 0) { /* only a look finds that it is time to check the peer */
         set->next_look = now;
     }
     lane_set_progress(set, now, true);
@@ -342,11 +343,11 @@ static bool serve_set(struct transport *t, struct lane_set *set, struct mono now
     if (set->any_dead) { /* a lane that isn't silent yet */
         set->deadline = earlier(set->deadline, mono_add(now, span_ns(NS_PER_MS)));
     }
-    if (lane_set_owes(set)) { /* somebody may begin to poll again, or stop to */
+    if (lane_set_owes(set)) { /* a thread may begin to poll it, or stop */
         set->deadline = earlier(set->deadline, mono_add(now, span_ns(100 * NS_PER_MS)));
     }
     if (set->deadline.ns == INT64_MAX) {
-        set->deadline.ns = 0; /* served at once when it is active again */
+        set->deadline.ns = 0; /* it is served at once when it is active again */
         __atomic_fetch_and(&t->active[set->index / 64], ~(1ull << (set->index % 64)),
                            __ATOMIC_SEQ_CST);
     }
@@ -354,8 +355,7 @@ static bool serve_set(struct transport *t, struct lane_set *set, struct mono now
     return true;
 }
 
-/* Somebody is at work there: a call from above, which serves it. Where a device works in the caller's time, that takes
- * milliseconds. */
+/* True if a call from above serves the set now. If a device works in the caller's time, that takes milliseconds. */
 static bool is_in_hand(struct lane_set *set)
 {
     if (pthread_mutex_trylock(&set->lock) != 0) {
@@ -365,7 +365,7 @@ static bool is_in_hand(struct lane_set *set)
     return false;
 }
 
-/* All active sets that are due; when the next one is. */
+/* Serves all active sets that are due; returns when the next one is. */
 static struct mono serve_sets(struct transport *t, struct mono now)
 {
     const uint32_t count = __atomic_load_n(&t->set_count, __ATOMIC_ACQUIRE);
@@ -382,10 +382,10 @@ static struct mono serve_sets(struct transport *t, struct mono now)
             }
             if (now.ns - polled < UNPOLLED_NS || is_in_hand(set)) {
                 next = earlier(next, (struct mono){now.ns + POLLED_NS});
-                set->deadline = now; /* at once when they stop */
+                set->deadline = now; /* at once when the polling stops */
                 continue;
             }
-            /* polled since: the deadline knows nothing of what was sent then */
+            /* It was polled since: the deadline doesn't include what was sent then. */
             if (set->deadline.ns <= now.ns || set->stirred || polled >= set->served.ns) {
                 set->stirred = false;
                 if (!serve_set(t, set, now)) {
@@ -439,8 +439,8 @@ static void tell_carrier(struct transport *t, struct mono now, uint32_t nic)
     }
 }
 
-/* Where an interface lies beside an RDMA port, its word decides: of a bond one port may be down while the other carries. What
- * its device says then is only a hint, and is the only word where there is no interface. */
+/* If an interface belongs to an RDMA port, the interface decides: of a bond one port may be down while the other one carries. The
+ * device's report is then only a hint. Without an interface it is the only source. */
 static int carrier_of(const struct transport *t, const struct own_nic *nic, uint32_t *downs)
 {
     struct io_rdma *rdma = t->rdma;
@@ -454,7 +454,7 @@ static int carrier_of(const struct transport *t, const struct own_nic *nic, uint
     return carrier >= 0 || port < 0 ? carrier : port;
 }
 
-/* What only the drivers know: carriers, and what they found amiss. */
+/* Reads what only the drivers know: carriers, and their messages for people. */
 static void look_at_host(struct transport *t, struct mono now)
 {
     char text[WHY_SIZE];
@@ -555,7 +555,7 @@ struct mono transport_serve(struct transport *t, struct mono until)
     wake = wake.ns < now.ns ? now : wake;
     __atomic_store_n(&t->sleeping_until, wake.ns, __ATOMIC_SEQ_CST);
     if (wake.ns > now.ns && next.ns == INT64_MAX && any_active(t)) {
-        wake = now; /* became active while we looked elsewhere */
+        wake = now; /* it became active while the thread was elsewhere */
     }
     int count = t->io->wait(t->io, wake, events, EVENTS);
     __atomic_store_n(&t->sleeping_until, 0, __ATOMIC_SEQ_CST);
@@ -584,13 +584,13 @@ struct mono transport_serve(struct transport *t, struct mono until)
     return next_deadline(t, now);
 }
 
-/* Nobody is left above: the thread pays what is owed, and is the last to go. */
+/* The application has left: the thread pays the debts, and then frees the transport. */
 static void pay_alone(struct transport *t)
 {
     void (*const ended)(void *, enum transport_rest) = t->config.ended;
     void *const context = t->config.ended_context;
 
-    pthread_mutex_lock(&t->lock); /* transport_free kicks us under it */
+    pthread_mutex_lock(&t->lock); /* transport_free kicks under it */
     pthread_mutex_unlock(&t->lock);
     page_close(t); /* the job is over */
     while (transport_owes(t)) {
@@ -634,7 +634,7 @@ bool serve_end(struct transport *t, bool keep)
         take_leave(set);
         set->leaving = true;
         in_use = in_use || set->comm_count > 0;
-        if (keep || set->comm_count > 0) { /* the process exits under it: calls may still come */
+        if (keep || set->comm_count > 0) { /* the process exits meanwhile: calls may still come */
             set->error = set->error != 0 ? set->error : -ESHUTDOWN;
             pthread_mutex_unlock(&set->lock);
             continue;

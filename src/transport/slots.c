@@ -1,19 +1,19 @@
-/* slots.c: bounce slots of receiving sets: what comes before it is posted waits there.
+/* slots.c: bounce slots of receiving sets: messages that come before their receive is posted wait there.
  *
- * A sender may use as many as the set was promised when it began (NICS tells), and nobody takes them back. All promises
- * of a process stay within PROCESS_SLOT_BYTES_MAX. Below half of that a set gets all slots; up to three quarters eight
- * small ones; then two; then none: messages then wait until they are posted. The memory is there only while a set uses
- * it. Peers of version 3 and less take all slots for granted: theirs are promised whatever the sum is.
+ * A sender may use as many slots as the set was promised when it began (NICS has the number), and no promise is taken back. All
+ * promises of a process stay within PROCESS_SLOT_BYTES_MAX. Below half of that a set gets all slots; up to three quarters, eight
+ * small ones; then two; then none: messages then wait until they are posted. The memory exists only while a set uses it. Peers of
+ * version 3 and less rely on all slots: all are promised to them, whatever the sum is.
  *
- * Below a quarter, the large slots for a peer on this machine hold a whole chunk. Its sender then writes messages of up to
- * 256 KiB at once. Mostly no slot is touched: the bytes stay in the socket until the receive is posted (slots_wait). */
+ * Below a quarter, the large slots for a peer on this machine hold a whole chunk. Its sender then writes messages of up to 256
+ * KiB at once. Mostly no slot is touched: the bytes stay in the socket until the receive is posted (slots_wait). */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "transport/internal.h"
 #include "transport/room.h"
 
-/* Without use: the next message costs an allocation. In huge pages: ROOM_KEPT_NS */
+/* Time without use: the next message costs an allocation. In huge pages: ROOM_KEPT_NS. */
 #define KEPT_NS       NS_PER_S
 #define SMALL_SOME    8
 #define SMALL_LEAST   2
@@ -49,7 +49,7 @@ void slots_promise(struct lane_set *set, bool here)
     const bool whole = here || set->transport->config.large_early;
     size_t *all = &set->transport->slot_bytes, before = __atomic_load_n(all, __ATOMIC_RELAXED);
 
-    do { /* promises of several threads are made one after the other */
+    do { /* promises by several threads are made one after the other */
         set->small_slots = LANE_SMALL_SLOTS;
         set->large_slots = LANE_LARGE_SLOTS;
         if (set->version >= 4) {
@@ -65,7 +65,7 @@ void slots_promise(struct lane_set *set, bool here)
     ledger_slots_hold(set->ledger, slots_large_size(set));
 }
 
-/* Those that hold a whole chunk are used by a peer here. It was decided when they were promised. */
+/* Slots that hold a whole chunk are used by a peer on this machine. That was decided when they were promised. */
 static void make(struct lane_set *set)
 {
     const size_t size = bytes_of_set(set);
@@ -133,7 +133,7 @@ bool slots_wait(const struct lane_set *set, struct stream *stream, struct mono n
         copy_ns == LEAST_NONE || mono_sub(now, stream->chunk_at).ns >= LOOK_NS) {
         return false;
     }
-    /* Who does something else meanwhile looks more rarely, and isn't waiting. */
+    /* A thread that does something else meanwhile looks less often, and isn't waiting. */
     stream->looks++;
     return stream->looks * EMPTY_NS * (int64_t)slots_large_size(set) <
            copy_ns * (int64_t)stream->chunk.length;

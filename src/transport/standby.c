@@ -1,11 +1,11 @@
 /* standby.c: lanes over other NICs, which carry when the set's own can't.
  *
- * Not every NIC reaches every other: a management NIC, rails that aren't joined, firewalls. So pairs of NICs are tried
- * in the order in which they promise most: another NIC at both ends, of the same name (the same rail), of the same
- * network; and a standby that can't be made over its pair moves on to the next, round and round, each try less often.
- * While any pair of NICs connects two processes, one of their standbys finds it. The first of them, once it was up, stays
- * with its pair while the set has any other way, and the second comes home when the first lives there: if all stayed where
- * a fault sends them, the next one would find all of them on one NIC. */
+ * Not every NIC reaches every other: a management NIC, rails that aren't joined, firewalls. So pairs of NICs are tried in the
+ * order of their chances: another NIC at both ends, of the same name (the same rail), of the same network. A standby that can't
+ * be made over its pair tries the next one, round after round, each time less often. If any pair of NICs connects two processes,
+ * one of their standbys finds it. The first standby, once it was up, stays with its pair while the set has any other way. The
+ * second one comes home when the first one is alive there: if all stayed where a fault sends them, the next fault would find all
+ * of them on one NIC. */
 #include <string.h>
 
 #include "base/prng.h"
@@ -14,7 +14,7 @@
 #define TRIES       3 /* of one pair, in a row */
 #define HOME_NS     (20 * NS_PER_S)
 #define SETTLED_NS  NS_PER_S
-#define STRANDED_NS (200 * NS_PER_MS) /* no lane is good for anything: another pair, each time */
+#define STRANDED_NS (200 * NS_PER_MS) /* if no lane is usable: another pair, each time */
 #define HOME_NS_MAX (1000 * NS_PER_S)
 #define PAIRS_MAX   (HOST_NIC_MAX * WATCH_NIC_MAX)
 
@@ -23,7 +23,7 @@ struct pair {
     uint8_t score;
 };
 
-/* The first two bytes of the address's part that names a network. */
+/* The first two bytes of the part of the address that names a network. */
 static const uint8_t *network(const struct io_address *address)
 {
     return io_address_is_v4(address) ? address->ip + 12 : address->ip;
@@ -43,7 +43,7 @@ static uint8_t score(const struct lane_set *set, uint32_t own, uint32_t peer)
     return sum;
 }
 
-/* All pairs but the set's own, the best first; how many share the best score. */
+/* All pairs except the set's own, the best first; ret_best: how many share the best score. */
 static uint32_t list(const struct lane_set *set, struct pair pairs[static PAIRS_MAX],
                      uint32_t *ret_best)
 {
@@ -98,7 +98,7 @@ void standby_start(struct lane_set *set, struct mono now)
         return;
     }
     if ((set->traffic.retired >> config->lanes & ((1u << config->standbys) - 1)) != 0) {
-        return; /* the last ones are still to be told to have gone */
+        return; /* the end of the last ones is still to be reported */
     }
     set->standbys_late = false;
     set->standbys_added = true;
@@ -109,7 +109,7 @@ void standby_start(struct lane_set *set, struct mono now)
     }
 }
 
-/* The pair after that of the lane; of the list's beginning after its end. */
+/* The next pair after the lane's one; after the end of the list, its first pair. */
 static const struct pair *after(const struct lane_set *set, uint32_t lane, const struct pair *pairs,
                                 uint32_t count)
 {
@@ -143,7 +143,7 @@ static bool is_home(const struct lane_set *set, uint32_t lane, const struct pair
     return false;
 }
 
-/* Does another standby live on one of the best pairs, for a while? Then it is good again. */
+/* Has another standby been alive on one of the best pairs for a while? Then that pair is good again. */
 static bool home_lives(const struct lane_set *set, struct mono now, const struct pair *pairs,
                        uint32_t best)
 {
@@ -159,13 +159,13 @@ static bool home_lives(const struct lane_set *set, struct mono now, const struct
     return false;
 }
 
-/* Nothing is good for anything: what is left is doubted, or down. */
+/* No lane is usable: those that are left are doubted, or down. */
 static bool stranded(const struct lane_set *set, struct mono now)
 {
     return (watch_carriers(set->watch, now) & ~watch_doubted(set->watch)) == 0;
 }
 
-/* It has tried its pair in vain, or that is as dead as all the others. */
+/* Its attempts over its pair failed, or that pair is as dead as all others. */
 static bool in_vain(const struct lane_set *set, struct mono now, uint32_t i,
                     const struct watch_lane *lane)
 {

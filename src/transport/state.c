@@ -1,9 +1,9 @@
-/* state.c: STATE to the peer: what was taken, placed and posted, how the lanes are. */
+/* state.c: STATE to the peer: what was taken, placed and posted, and the lanes' states. */
 #include <errno.h>
 
 #include "transport/internal.h"
 
-/* CLOSED tells that nothing is asked of the lane any more. */
+/* CLOSED means that nothing is asked of the lane any more. */
 static bool awaits_word(const struct lane_set *set, uint32_t lane)
 {
     struct sender_lane_info info = {.held = false};
@@ -14,7 +14,7 @@ static bool awaits_word(const struct lane_set *set, uint32_t lane)
     return info.held || info.open; /* open: it is about to be closed */
 }
 
-/* What the peer is told of it; a lane that is to go from here drains, whatever it is like. */
+/* The state that is sent to the peer. A lane that should close from here is draining, whatever its state is. */
 static void add_state(struct lane_set *set, const struct watch_lane *lane,
                       struct lane_state_lane *ret_lane)
 {
@@ -47,7 +47,7 @@ static void add_lanes(struct lane_set *set, struct mono now, struct lane_report 
             continue;
         }
         if (k < report->lane_count && report->lanes[k].fenced_below != 0) {
-            continue; /* the last word on what the lane was */
+            continue; /* its last count is still needed */
         }
         if (k == report->lane_count) {
             report->lanes[k] = (struct lane_state_lane){.lane = (uint16_t)i,
@@ -72,7 +72,7 @@ static void name_lanes(struct lane_set *set, struct mono now, struct lane_report
     }
 }
 
-/* What waits on that lane is written. */
+/* Writes the data that waits on that lane. */
 static void flush_lane(struct lane_set *set, struct mono now, uint32_t lane)
 {
     const int r = stream_flush(set, set->streams[lane]);
@@ -106,7 +106,7 @@ uint32_t lane_set_say(struct lane_set *set, struct mono now, struct lane_report 
         }
         if (!stream_control(stream, bytes, size)) {
             flush_lane(set, now, i);
-            (void)stream_control(stream, bytes, size); /* full: it may be lost */
+            (void)stream_control(stream, bytes, size); /* full: the frame may be lost */
         }
         if (set->ledger != NULL) {
             watch_on_told(set->watch, i);
@@ -133,8 +133,8 @@ void lane_set_tell(struct lane_set *set, struct lane_report *report, int lane)
     lane_set_flush(set, now, lane_set_say(set, now, report, lane));
 }
 
-/* Who accepts never takes a lane away: one that it doesn't know it is about to learn of. And one lane is enough: the word comes
- * again until an answer has arrived. */
+/* The accepting end never removes a lane: an unknown lane will become known. And one lane is enough: the last count comes again
+ * until an answer has arrived. */
 void lane_set_heard_fences(struct lane_set *set, const struct lane_report *report)
 {
     const struct mono now = set->transport->io->now(set->transport->io);

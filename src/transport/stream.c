@@ -1,20 +1,21 @@
 /* stream.c: a lane's connection: frames queued and written, frames and payload read.
  *
- * Writing: control frames go between chunks, never into one. A chunk's payload is written from where the
- * caller's message lies; if that message was placed by way of another lane meanwhile, or the peer closed its
- * communicator, its memory is somebody else's, and the rest of the frame is zeros that the receiver throws away. A
- * communicator that is closed for any other reason takes the lane with it (comm.c): zeros never reach a buffer.
+ * Writing: control frames go between chunks, never into one. A chunk's payload is written from the caller's message. If that
+ * message was placed over another lane meanwhile, or the peer closed its communicator, the memory may have other data: the rest
+ * of the frame is zeros, which the receiver throws away. If a communicator is closed for any other reason, its lane is closed,
+ * too (comm.c): so zeros never reach a buffer.
  *
- * Reading: one call takes the rest of the present chunk, right to its place, and the beginning of what
- * follows: the next header after a large chunk, many whole messages after a small one. */
+ * Reading: one call reads the rest of the present chunk, directly to its place, and the beginning of what follows: the next
+ * header after a large chunk, many whole messages after a small one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "transport/internal.h"
 
-#define LARGE_CHUNK  4096 /* after one of these only a header is read along; */
-#define LARGE_HERE   32768 /* from this machine: to copy it once more costs less than a second call */
+#define LARGE_CHUNK 4096 /* after one of these only a header is read along; */
+/* the same from this machine: a second copy costs less than a second call */
+#define LARGE_HERE   32768
 #define SCRATCH_HERE (LARGE_HERE + 512)
 #define JUST_NOW_NS  (10 * NS_PER_US)
 
@@ -81,14 +82,14 @@ static bool payload_is_void(const struct lane_set *set, const struct stream *str
            sender_placed(set->sender, stream->payload_comm, stream->payload_message);
 }
 
-/* Either its message still is the sender's, or nobody reads it any more. */
+/* The message's memory is still the sender's, or nobody reads it any more. */
 static bool payload_stands(const struct lane_set *set, const struct stream *stream)
 {
     return stream->payload_left == 0 || payload_is_void(set, stream) ||
            sender_source_needed(set->sender, stream->payload_comm, stream->payload_message);
 }
 
-/* Where the rest of the payload may be read from. */
+/* Where the rest of the payload may be read. */
 static const uint8_t *payload_source(const struct lane_set *set, const struct stream *stream,
                                      uint32_t *ret_size)
 {
@@ -100,7 +101,7 @@ static const uint8_t *payload_source(const struct lane_set *set, const struct st
     return zeros;
 }
 
-/* What to write next: at most three pieces, in the order in which the peer must see them. */
+/* The next data to write: at most three pieces, in the order in which the peer must get them. */
 static int gather(const struct lane_set *set, struct stream *stream, struct iovec parts[3])
 {
     const bool begun = stream->head_left < LANE_CHUNK_SIZE && stream_chunk_waits(stream);
@@ -126,7 +127,7 @@ static int gather(const struct lane_set *set, struct stream *stream, struct iove
     return count;
 }
 
-/* n bytes of what gather() gave were taken. */
+/* n bytes of gather()'s pieces were taken. */
 static void took(struct stream *stream, size_t n)
 {
     const bool begun = stream->head_left < LANE_CHUNK_SIZE && stream_chunk_waits(stream);
@@ -143,7 +144,7 @@ static void took(struct stream *stream, size_t n)
     stream->head_left = (uint8_t)(stream->head_left - part);
     n -= part;
     part = n < stream->payload_left ? n : stream->payload_left;
-    if (part > 0) { /* else there may be no payload to point into */
+    if (part > 0) { /* else there may be no payload */
         stream->payload += part;
     }
     stream->payload_left -= (uint32_t)part;
@@ -198,7 +199,7 @@ static int handle_frame(struct lane_set *set, struct mono now, uint32_t lane, co
                : out_frame(set, now, lane, frame, size);
 }
 
-/* Payload that was read along with a header: to its place. */
+/* Copies payload that was read along with a header to its place. */
 static int place_payload(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *bytes,
                          size_t size, const struct io_stamp *stamp, size_t *ret_used)
 {
@@ -217,7 +218,7 @@ static int place_payload(struct lane_set *set, struct mono now, uint32_t lane, c
     return in_got(set, now, lane, to, left, stamp);
 }
 
-/* All whole frames in `bytes`; *ret_used: how far it got. */
+/* Handles all whole frames in `bytes`; *ret_used: the number of bytes handled. */
 static int handle_bytes(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *bytes,
                         size_t size, const struct io_stamp *stamp, size_t *ret_used)
 {
@@ -255,15 +256,15 @@ static int handle_bytes(struct lane_set *set, struct mono now, uint32_t lane, co
     return r;
 }
 
-/* A header; and what the peer tells of what we sent goes in front of it. */
+/* A header; the peer's reports about our data come in front of it. */
 static size_t ahead_small(const struct lane_set *set)
 {
     return LANE_CHUNK_SIZE +
            (set->sender != NULL ? LANE_STATE_HEAD_SIZE + LANE_STATE_LANE_SIZE : 0);
 }
 
-/* How much is read before it is known where it goes: what is a chunk's payload must be copied once more. After a large
- * chunk another one is likely, and the same number of calls brings it to its place. */
+/* How much to read before the place is known: payload of a chunk must then be copied once more. After a large chunk another one
+ * is likely, and then the same number of calls brings it to its place. */
 static size_t ahead(const struct lane_set *set, const struct stream *stream)
 {
     if (set->ledger == NULL || set->large == 0) {
@@ -275,28 +276,29 @@ static size_t ahead(const struct lane_set *set, const struct stream *stream)
                                     : SCRATCH_SIZE;
 }
 
-/* From this machine: what comes now can't be older than the last read in vain, and then its stamp tells nothing that our clock
- * doesn't. To ask for it makes each read in vain dearer. */
+/* From this machine: data that comes now can't be older than the last read in vain, so its stamp shows no more than the clock. A
+ * stamp makes each read in vain more expensive. */
 static bool came_just_now(const struct lane_set *set, const struct stream *stream, struct mono now)
 {
     return set->scheduler.one_way && mono_sub(now, stream->dry_at).ns < JUST_NOW_NS;
 }
 
-/* One call of the kernel's. Bytes read; 0 no more; -errno. *ret_drained: it had less than there was room for, and by the only
- * lane that carries: more would have been worth another look else. */
+/* One system call. Returns bytes read; 0: no more; -errno. *ret_drained: it returned less than there was room for, and this is
+ * the only lane that carries; with other lanes another look would be worth it. */
 static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, bool *ret_drained)
 {
     struct stream *stream = set->streams[lane];
     uint8_t scratch[LANE_FRAME_SIZE_MAX + SCRATCH_HERE];
     struct iovec parts[2];
     struct io_stamp stamp = {.half_ns =
-                                 IO_HALF_UNKNOWN}; /* no chunk may come yet: none is asked for */
+                                 IO_HALF_UNKNOWN}; /* no chunk may come yet: no stamp is needed */
     uint8_t *to = NULL;
     uint32_t left = 0;
     size_t carried = stream->part_size, payload = 0, room = 0, used;
     int count = 0;
 
-    if (stream->reading) { /* carried is 0: a header was whole, and all bytes after it placed */
+    /* carried is 0: a header was complete, and all bytes after it are placed */
+    if (stream->reading) {
         const int r = in_target(set, lane, &to, &left);
         if (r < 0) {
             return r;
@@ -361,8 +363,8 @@ ssize_t stream_read_bytes(struct lane_set *set, uint32_t lane, struct mono now)
             break;
         }
         all += n;
-        /* The rest of a chunk follows at once, for its sender is writing it. A small one was surely all there was: latency counts
-         * more than certainty. */
+        /* The rest of a chunk follows at once, because its sender is writing it. A small chunk was most likely all there was:
+         * latency matters more than certainty. */
         if (!set->streams[lane]->reading && (drained || n < SCRATCH_SIZE / 4)) {
             break;
         }

@@ -1,4 +1,4 @@
-/* tcp.c: Linux's sockets behind io.h. */
+/* tcp.c: the functions of io.h with Linux's sockets. */
 #include "transport/tcp.h"
 
 #include <arpa/inet.h>
@@ -42,7 +42,7 @@
 #define DELACK_MAX_US   1000
 #define USER_TIMEOUT_MS 2000
 #define LISTEN_BACKLOG  4096
-#define PROBES          1 /* of a closed window that may be unanswered just now */
+#define PROBES          1 /* probes of a closed window that may have no answer at a moment */
 #define KICK_TAG        UINT64_MAX
 
 /* -- addresses -------------------------------------------------------------------------------- */
@@ -100,15 +100,14 @@ bool tcp_from_sockaddr(const struct sockaddr *from, struct io_address *ret)
         memcpy(&in6, from, sizeof(in6));
         memcpy(ret->ip, &in6.sin6_addr, 16);
         ret->port = ntohs(in6.sin6_port);
-        /* The kernel fills it in for any address of an interface; it means something for
-         * link-local ones only. */
+        /* The kernel fills it in for any address of an interface, but it has a meaning only for link-local ones. */
         ret->scope = IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr) ? in6.sin6_scope_id : 0;
         return true;
     }
     return false;
 }
 
-/* Where a socket is (local) or whom it talks to. */
+/* The address of a socket (local) or of its peer. */
 static void name_of(int fd, bool peer, struct io_address *ret)
 {
     struct sockaddr_storage storage;
@@ -125,13 +124,14 @@ static void name_of(int fd, bool peer, struct io_address *ret)
 
 static void set_int(int fd, int level, int option, int value)
 {
-    (void)!setsockopt(fd, level, option, &value, sizeof(value)); /* each is a help, none a need */
+    /* each option helps, but none is necessary */
+    (void)!setsockopt(fd, level, option, &value, sizeof(value));
 }
 
 static void tune(int fd)
 {
     set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    set_int(fd, SOL_SOCKET, SO_TXREHASH, 0); /* its path is ours to change */
+    set_int(fd, SOL_SOCKET, SO_TXREHASH, 0); /* this process itself changes its path */
     set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
     set_int(fd, IPPROTO_TCP, TCP_RTO_MIN_US, RTO_MIN_US);
     set_int(fd, IPPROTO_TCP, TCP_DELACK_MAX_US, DELACK_MAX_US);
@@ -144,9 +144,9 @@ static bool set_reno(int fd)
     return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", sizeof("reno") - 1) == 0;
 }
 
-/* bbr paces by the rates that it has seen. A report that follows a chunk which our own device still has counts as such a rate.
- * After ten round trips a chunk leaves at the rate of reports, in 10 to 20 ms. Set before a connection is there: a socket that
- * began with bbr is paced for ever. False: the kernel keeps bbr. */
+/* bbr paces by the rates that it has seen. A report that follows a chunk which this host's device still has counts as such a
+ * rate. After ten round trips a chunk leaves at the rate of reports, in 10 to 20 ms. This must be set before a connection exists:
+ * a socket that began with bbr is paced for ever. False: the kernel keeps bbr. */
 static bool leave_bbr(int fd)
 {
     char name[16] = "";
@@ -157,7 +157,7 @@ static bool leave_bbr(int fd)
            setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", sizeof("cubic") - 1) == 0;
 }
 
-/* Once more when the route is known, which may name bbr itself. The first connection that keeps it is told of. */
+/* Once more when the route is known, because the route may name bbr itself. The first connection that keeps it is reported. */
 static void leave_routes_bbr(struct tcp *tcp, int fd, const struct io_address *peer)
 {
     int none = TROUBLE_NONE;
@@ -169,13 +169,13 @@ static void leave_routes_bbr(struct tcp *tcp, int fd, const struct io_address *p
     }
 }
 
-/* Of the end that sends chunks. */
+/* For the end that sends chunks. */
 static void tune_sender(int fd, const struct io_connect *how)
 {
     if (how->notsent != 0) {
         set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)how->notsent);
     }
-    if (how->here) { /* a copy in memory: there is nothing to find out */
+    if (how->here) { /* a copy in memory: there is no path to probe */
         (void)set_reno(fd);
     }
     if (how->traffic_class != 0) {
@@ -205,7 +205,7 @@ static int bind_in_range(int fd, const struct io_address *at, uint16_t low, uint
     return -EADDRINUSE;
 }
 
-/* Of who connects and says nothing we are told a second later, if at all. The NIC may be without its address just now. */
+/* A connection without data is reported a second later, if at all. The NIC may have no address at the moment. */
 static int tcp_listen(struct io *io, const struct io_address *at, uint16_t low, uint16_t high,
                       int *ret_conn, uint16_t *ret_port)
 {
@@ -222,7 +222,7 @@ static int tcp_listen(struct io *io, const struct io_address *at, uint16_t low, 
         set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
     }
     set_int(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, 1);
-    (void)leave_bbr(fd); /* what is accepted inherits it */
+    (void)leave_bbr(fd); /* accepted connections inherit it */
     int r = bind_in_range(fd, at, low, high);
     if (r == 0 && listen(fd, LISTEN_BACKLOG) < 0) {
         r = -errno;
@@ -243,12 +243,12 @@ static int tcp_accept(struct io *io, int listener, int *ret_conn, struct io_addr
     const int fd = descriptor_accept(listener);
 
     if (fd < 0) {
-        /* Errors of the connection, not of the listener: there may be another one behind it. */
+        /* These are errors of the connection, not of the listener: there may be another connection behind it. */
         return fd == -ECONNABORTED || fd == -EPROTO ? -EINTR : fd;
     }
     name_of(fd, true, ret_peer);
     if (ret_peer->port ==
-        0) { /* it has given up since: who is busy would only be kept busy by it */
+        0) { /* the peer has given up since: a busy host would only lose time with it */
         descriptor_close(fd);
         return -EINTR;
     }
@@ -305,7 +305,7 @@ static int tcp_connect(struct io *io, const struct io_connect *connect_to, int *
 {
     int r = connect_by(io->driver, connect_to, connect_to->device, ret_conn);
 
-    /* Its own table has no way for that device: the routes know better than we. */
+    /* The device's own table has no route: the main routes may be better. */
     if (connect_to->device != NULL && (r == -ENETUNREACH || r == -EHOSTUNREACH)) {
         r = connect_by(io->driver, connect_to, NULL, ret_conn);
     }
@@ -319,7 +319,7 @@ static int tcp_connected(struct io *io, int conn, struct io_address *ret_local)
     socklen_t size = sizeof(error);
 
     (void)io;
-    if (poll(&look, 1, 0) <= 0) { /* a signal is no connection */
+    if (poll(&look, 1, 0) <= 0) { /* a signal doesn't mean that it is connected */
         return -EAGAIN;
     }
     if (getsockopt(conn, SOL_SOCKET, SO_ERROR, &error, &size) < 0) {
@@ -377,8 +377,8 @@ static void tcp_close_conn(struct io *io, int conn, bool reset)
 {
     (void)io;
     if (reset) {
-        /* Disconnecting acts on the connection, not on our name for it: a child forked by the
-         * application may hold another. SO_LINGER 0 for kernels that refuse. */
+        /* Disconnecting acts on the connection, not on this descriptor: a child that the application forked may have another one.
+         * SO_LINGER 0 is for kernels that refuse. */
         const struct linger linger = {.l_onoff = 1, .l_linger = 0};
         const struct sockaddr none = {.sa_family = AF_UNSPEC};
         (void)!setsockopt(conn, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
@@ -389,8 +389,8 @@ static void tcp_close_conn(struct io *io, int conn, bool reset)
     descriptor_close(conn);
 }
 
-/* Nothing is on its way, something waits, and the peer would take it. So our own device's queue refused it, which TCP
- * takes for a closed window: it would try again after 200 ms, 400 ms, and so on. Setting this option tries now. */
+/* Nothing is under way, something waits, and the peer would take it. So the host's device queue refused it. TCP treats that as a
+ * closed window and would try again after 200 ms, 400 ms, and so on. Setting this option makes it try now. */
 static void push_on(int conn, const struct tcp_info *info)
 {
     if (info->tcpi_unacked == 0 && info->tcpi_notsent_bytes > 0 &&
@@ -399,7 +399,7 @@ static void push_on(int conn, const struct tcp_info *info)
     }
 }
 
-/* 0: not measured, of which the kernel's word is all ones. Saturates at UINT32_MAX: 4.29 s. */
+/* 0: not measured, for which the kernel has all ones. Saturates at UINT32_MAX: 4.29 s. */
 static uint32_t ns_of_us(uint32_t us)
 {
     const uint64_t ns = us == UINT32_MAX ? 0 : (uint64_t)us * 1000;
@@ -498,7 +498,7 @@ static void tcp_kick(struct io *io)
     (void)!write(tcp->kick, &one, sizeof(one));
 }
 
-/* -- words for people ------------------------------------------------------------------------- */
+/* -- messages for people ---------------------------------------------------------------------- */
 
 static bool tcp_trouble(struct io *io, char *text, size_t size)
 {
@@ -528,7 +528,7 @@ static void tcp_random(struct io *io, void *bytes, size_t size)
     if (getrandom(bytes, size, 0) == (ssize_t)size) {
         return;
     }
-    /* Interrupted by a signal, or a kernel of before 2014. */
+    /* For a call that a signal interrupted, or a kernel from before 2014. */
     const int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
     const bool good = fd >= 0 && read(fd, bytes, size) == (ssize_t)size;
     if (fd >= 0) {

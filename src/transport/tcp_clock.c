@@ -1,13 +1,14 @@
-/* tcp_clock.c: raw clock, fleet time and the kernel's stamps, cheap enough to ask for each chunk. */
+/* tcp_clock.c: raw clock, fleet time and the kernel's stamps, cheap enough for each chunk. */
 #include "base/prng.h"
 #include "foliot/clock.h"
 #include "transport/tcp_private.h"
 
-#define CLOCK_CACHE_NS   100000 /* an oscillator 100 ppm off is 10 ns away by then */
-#define CACHE_ERROR_NS   25     /* that, and rounding */
+#define CLOCK_CACHE_NS   100000 /* an oscillator with an error of 100 ppm is 10 ns off by then */
+#define CACHE_ERROR_NS   25     /* that error, and rounding */
 #define REALTIME_KEEP_NS 5000000
-#define STEERED_SHIFT    11 /* the kernel steers CLOCK_REALTIME by 2^-11 = 488 ppm at most */
-#define STAMP_OLD_NS     (10 * NS_PER_S)
+/* the kernel changes the rate of CLOCK_REALTIME by 2^-11 = 488 ppm at most */
+#define STEERED_SHIFT 11
+#define STAMP_OLD_NS  (10 * NS_PER_S)
 
 static int64_t read_ns(clockid_t id)
 {
@@ -30,7 +31,7 @@ void tcp_clock_init(struct tcp *tcp)
     tcp->realtime_raw = INT64_MIN / 2;
 }
 
-/* What the page says of a raw time, past the cache. */
+/* The page's stamp for a raw time, without the cache. */
 static struct io_stamp ask(struct tcp *tcp, int64_t raw)
 {
     struct foliot_time time;
@@ -74,7 +75,7 @@ static void renew(struct tcp *tcp, int64_t raw, const struct io_stamp *stamp)
     if ((before & 1) != 0 ||
         !__atomic_compare_exchange_n(&tcp->sequence, &before, before + 1, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED)) {
-        return; /* somebody else is at it */
+        return; /* another thread renews it */
     }
     __atomic_store_n(&tcp->cached_raw, raw, __ATOMIC_RELEASE);
     __atomic_store_n(&tcp->cached_at, stamp->at.ns, __ATOMIC_RELEASE);
@@ -114,8 +115,8 @@ void tcp_stamp_of(struct tcp *tcp, const struct timespec *kernel, struct io_stam
     }
     int64_t seen = __atomic_load_n(&tcp->realtime_raw, __ATOMIC_ACQUIRE);
     int64_t raw = at - __atomic_load_n(&tcp->realtime_offset, __ATOMIC_RELAXED);
-    /* Renewed when old, and when the stamp looks odd: CLOCK_REALTIME was set. Two threads at it at
-     * once write two good values. */
+    /* It is renewed when it is old, and when a stamp looks wrong: CLOCK_REALTIME was set. Two threads that do so at once both
+     * write good values. */
     if (now - seen > REALTIME_KEEP_NS || raw > now || now - raw > STAMP_OLD_NS) {
         const int64_t offset = read_ns(CLOCK_REALTIME) - read_ns(CLOCK_MONOTONIC_RAW);
         __atomic_store_n(&tcp->realtime_offset, offset, __ATOMIC_RELAXED);
@@ -124,7 +125,8 @@ void tcp_stamp_of(struct tcp *tcp, const struct timespec *kernel, struct io_stam
         raw = at - offset;
     }
     if (raw > now + NS_PER_MS || now - raw > STAMP_OLD_NS) {
-        *ret = stamp_of_raw(tcp, now, now); /* of another clock than that we read: void */
+        /* the stamp is of another clock than the one that was read: invalid */
+        *ret = stamp_of_raw(tcp, now, now);
         return;
     }
     raw = raw > now ? now : raw;

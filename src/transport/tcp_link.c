@@ -1,7 +1,7 @@
-/* tcp_link.c: NICs' links: what they are now, from sysfs; that one of them changed, from rtnetlink.
+/* tcp_link.c: NICs' links: their present state from sysfs, and changes from rtnetlink.
  *
- * The counters in sysfs move with the carrier; the kernel's message may come a second later (link_watch holds back all
- * but what it thinks urgent). So the message is a reason to look at once, and nobody relies on it. */
+ * The counters in sysfs change with the carrier. The kernel's message may come a second later (link_watch delays all messages
+ * that it doesn't take as urgent). So the message is a reason to look at once, but nothing depends on it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
@@ -15,7 +15,7 @@
 
 #include "transport/tcp_private.h"
 
-/* Its files stay open, for each is read a hundred times a second and finding it costs more than reading it. */
+/* The files stay open, because each is read a hundred times a second, and opening one costs more than reading it. */
 static int read_number(const struct tcp *tcp, const char *device, const char *name, int *fd,
                        uint32_t *ret)
 {
@@ -31,7 +31,7 @@ static int read_number(const struct tcp *tcp, const char *device, const char *na
     ssize_t n = pread(*fd, text, sizeof(text) - 1, 0);
     if (n <= 0) {
         const int error = n == 0 ? EIO : errno;
-        if (error != EINVAL) { /* the NIC is gone; there may be another one of its name */
+        if (error != EINVAL) { /* the NIC is gone; another one of its name may exist */
             close(*fd);
             *fd = -1;
         }
@@ -92,7 +92,7 @@ void tcp_link_close(struct tcp *tcp)
     }
 }
 
-/* Without it (no namespace for it, no descriptors) carriers are polled as before. */
+/* If it can't be opened (no namespace for it, no descriptors), carriers are polled as before. */
 void tcp_link_open(struct tcp *tcp)
 {
     const struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
@@ -107,7 +107,7 @@ void tcp_link_open(struct tcp *tcp)
     }
 }
 
-/* What it says in detail doesn't matter, nor what was lost of it: the counters are asked. */
+/* Drops the messages: their content isn't needed, and lost ones do no harm, because the counters are read. */
 void tcp_link_drain(struct tcp *tcp)
 {
     char bytes[4096];

@@ -14,18 +14,19 @@ struct tcp {
     char sysfs[256];
     struct tcp_nic {
         char device[16];
-        int carrier, downs; /* of sysfs, open; -1: not */
-    } nics[HOST_NIC_MAX];   /* whose carriers were asked for */
+        int carrier, downs; /* descriptors of the files in sysfs; -1: not open */
+    } nics[HOST_NIC_MAX];   /* NICs whose carriers were asked for */
     uint32_t nic_count;
     bool weak_random;
-    int bbr;                    /* enum trouble, atomic: a connection kept it */
-    struct io_address bbr_peer; /* of it, once it is new */
-    /* Raw clock -> stamp, asked of the page at most once in CLOCK_CACHE_NS: one reading costs as
-     * much as the rest of a stamp. A sequence lock: threads read it, one of them renews it. */
+    int bbr;                    /* enum trouble, atomic: a connection kept bbr */
+    struct io_address bbr_peer; /* that connection's peer, while the report is new */
+    /* Raw clock -> stamp, read from the page at most once in CLOCK_CACHE_NS: a reading costs as much as the rest of a stamp. It
+     * is a sequence lock: threads read it, and one of them renews it. */
     uint32_t sequence;
     int64_t cached_raw, cached_at;
     uint32_t cached_half, cached_epoch;
-    int64_t unsynced_offset; /* wall clock - raw when we began: constant, whatever is set later */
+    /* wall clock - raw at the start: constant, even if the clock is set later */
+    int64_t unsynced_offset;
     /* CLOCK_REALTIME - raw, for the kernel's stamps. */
     int64_t realtime_raw, realtime_offset;
 };
@@ -41,5 +42,5 @@ void tcp_link_close(struct tcp *tcp);
 void tcp_clock_init(struct tcp *tcp);
 struct mono tcp_now(struct io *io);
 struct io_stamp tcp_stamp(struct io *io);
-/* Of a kernel's stamp by CLOCK_REALTIME; all zero: there was none, so now. */
+/* From a kernel's stamp by CLOCK_REALTIME. All zero: there was none, so it takes the present time. */
 void tcp_stamp_of(struct tcp *tcp, const struct timespec *kernel, struct io_stamp *ret);

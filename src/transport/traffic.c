@@ -1,18 +1,18 @@
-/* traffic.c: lanes leave contended paths: what core/traffic says is carried out here.
+/* traffic.c: lanes leave contended paths: carries out the decisions of core/traffic.
  *
  *   delays in STATE ─► detector ─► repath: this lane ─► a new lane beside it, from another port ─► the old one drains
  *
- * A lane's path is its port's luck, so a new connection is a new draw. Make before break: the old lane takes
- * chunks until the new one carries, then it empties and closes; nothing is sent twice. Where all lanes wait alike the new one
- * is only tried: of the two the better one stays. One at a time per set.
+ * A lane's path depends on its port by chance, so a new connection is a new draw. The new lane is made before the old one closes:
+ * the old one takes chunks until the new one carries, then it empties and closes; nothing is sent twice. If all lanes wait alike,
+ * the new one is only on trial: of the two the better one stays. There is one move at a time for each set.
  *
- * Only the end that connects can make a lane. The other one asks for it in STATE: suspect, because of its path. What it asks
- * for is done untried, for only who sends can tell which of two paths is better. */
+ * Only the end that connects can make a lane. The other end asks for it in STATE: suspect, because of its path. Such a request is
+ * carried out without a trial, because only the sender can see which of two paths is better. */
 #include "transport/internal.h"
 
-#define FEED_NS    NS_PER_MS /* a sample per lane and millisecond will do: judging is not free */
+#define FEED_NS    NS_PER_MS /* one sample per lane and millisecond is enough: judging costs time */
 #define JUDGE_NS   (10 * NS_PER_MS)
-#define SETTLE_NS  (100 * NS_PER_MS) /* until the new path has shown what it is */
+#define SETTLE_NS  (100 * NS_PER_MS) /* until the new path has shown its quality */
 #define GIVE_UP_NS (2 * NS_PER_S)
 
 void traffic_init(struct lane_set *set, struct mono now)
@@ -47,7 +47,7 @@ static void move_over(struct lane_set *set, struct mono now, int64_t excess_ns)
     set->traffic.from = set->traffic.to = -1;
 }
 
-/* A lane's number that nobody has: beyond the first ones, or of one of those that moved away. */
+/* A free lane number: beyond the first ones, or of a lane that moved away. */
 static int free_lane(const struct lane_set *set, struct mono now)
 {
     const struct transport_config *config = &set->transport->config;
@@ -100,8 +100,8 @@ static void begin_move(struct lane_set *set, struct mono now, uint32_t from,
         detector_verdict_name(finding->verdict), to);
 }
 
-/* By what waits there, and by how fast that goes. The new lane carries most of it, so it may wait as long as the old one: then
- * the set as a whole has to carry more. */
+/* By the queue there, and by its speed. The new lane carries most of the data, so it may wait as long as the old one. Then the
+ * set as a whole has to carry more. */
 static int both_better(struct lane_set *set, struct mono now)
 {
     const uint32_t to = (uint32_t)set->traffic.to, from = (uint32_t)set->traffic.from;
@@ -113,8 +113,8 @@ static int both_better(struct lane_set *set, struct mono now)
                                   : rate;
 }
 
-/* May the old lane go? 1: the new one carries. Where nobody knew whether there is a better path it must also be better, while
- * the old one is well; 0: it isn't. -1: that isn't known yet. */
+/* May the old lane close? 1: yes, the new one carries. If it was not known whether there is a better path, the new one must also
+ * be better as long as the old one works; 0: it isn't better. -1: not known yet. */
 static int new_is_better(struct lane_set *set, struct mono now, const struct watch_lane *lane)
 {
     const struct traffic *traffic = &set->traffic;
@@ -129,7 +129,7 @@ static int new_is_better(struct lane_set *set, struct mono now, const struct wat
                : both_better(set, now);
 }
 
-/* The new lane isn't wanted: what is on it still arrives, if it can. */
+/* The new lane isn't wanted: data on it still arrives, if it can. */
 static void leave_new(struct lane_set *set, struct mono now, enum lane_state state)
 {
     const uint32_t to = (uint32_t)set->traffic.to;
@@ -170,14 +170,14 @@ static void go_on(struct lane_set *set, struct mono now, const struct detector_f
     }
 }
 
-/* Lanes that have moved away: their numbers are free again once they are closed and that was told. */
+/* Lanes that have moved away: their numbers are free again once they are closed and that was reported. */
 static void retire(struct lane_set *set, struct mono now)
 {
     for (uint32_t lanes = set->traffic.retired; lanes != 0; lanes &= lanes - 1) {
         const uint32_t i = (uint32_t)__builtin_ctz(lanes);
         struct watch_lane lane;
         watch_lane_get(set->watch, now, i, &lane);
-        if (lane.state == LANE_ACTIVE) { /* it wasn't when it was told to go */
+        if (lane.state == LANE_ACTIVE) { /* it wasn't active when it was told to close */
             watch_lane_repath(set->watch, now, i);
         } else if (lane.state == LANE_DOWN) {
             watch_lane_close(set->watch, now, i);
@@ -199,7 +199,7 @@ static uint32_t movable(const struct lane_set *set, struct mono now)
     return lanes;
 }
 
-/* Who accepts: it is the peer that moves the lane; or doesn't, for it has reasons of its own. */
+/* The accepting end: the peer moves the lane, or doesn't for reasons of its own. */
 static void ask_move(struct lane_set *set, struct mono now, uint32_t lane,
                      const struct detector_finding *finding)
 {
@@ -275,7 +275,7 @@ void traffic_look(struct lane_set *set, struct mono now)
         await_move(set, now, &finding);
         return;
     }
-    /* To a process of this machine there is one path only; and with too many connections no further one. */
+    /* To a process of this machine there is only one path. With too many connections no further one is made. */
     const bool may = !set->scheduler.one_way && ceiling_standbys(set->transport);
     finding.risen = finding.risen && may;
     finding.alike = finding.alike && may;

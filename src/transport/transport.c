@@ -1,4 +1,4 @@
-/* transport.c: a transport's birth and end; listeners, connect and accept. */
+/* transport.c: the beginning and end of a transport; listeners, connect and accept. */
 #include "transport/transport.h"
 
 #include <arpa/inet.h>
@@ -26,7 +26,7 @@ static int start_thread(struct transport *t)
 {
     sigset_t all, before;
 
-    /* The application's signals are the application's. */
+    /* Signals of the application must not reach this thread. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int r = -pthread_create(&t->thread, NULL, serve_thread, t);
@@ -93,7 +93,7 @@ int transport_new(struct transport **ret_transport, const struct transport_confi
     return 0;
 }
 
-/* A comm that was closed above and still owes its peer. Who aborted owes nobody. */
+/* A comm that was closed above and still owes its peer. An aborted one owes nothing. */
 bool transport_owes(struct transport *t)
 {
     bool any = false;
@@ -114,7 +114,7 @@ bool transport_owes(struct transport *t)
     return any;
 }
 
-/* What nobody above knows (any more) can't be closed by anybody above. */
+/* A comm that no caller has (any more) can't be closed by a caller. */
 static void close_abandoned(struct transport *t)
 {
     pthread_mutex_lock(&t->lock);
@@ -131,7 +131,7 @@ static void close_abandoned(struct transport *t)
     }
 }
 
-/* Until all is paid, or it takes too long. */
+/* Waits until all debts are paid, or the time is over. */
 static void wait_for_debts(struct transport *t, int64_t ms)
 {
     const struct mono until = mono_add(t->io->now(t->io), span_ms(ms));
@@ -379,9 +379,9 @@ static int read_handle(const uint8_t bytes[static TRANSPORT_HANDLE_SIZE], struct
     }
 }
 
-/* May another communicator to the holder of that key begin on it? One that the peer connects must be in use, or the peer
- * may just be about to leave it, and have a lane; and not be made anew, for what we send is numbered from the first
- * communicator on. Locked. */
+/* May another communicator to the holder of that key begin on this set? If the peer connects the set, it must be in use, because
+ * the peer may be about to leave it, and it must have a lane. It must not be made anew, either, because our data is numbered from
+ * the first communicator on. Locked. */
 static bool fits(const struct lane_set *set, struct mono now, const struct handle *handle)
 {
     if (set->error != 0 || set->leaving) {
@@ -392,7 +392,7 @@ static bool fits(const struct lane_set *set, struct mono now, const struct handl
                                lane_set_used(set, now);
 }
 
-/* A set between that NIC and that context, NULL: none. accepted: of those that the peer connects only. Registry locked. */
+/* The set between that NIC and that context, NULL: none. accepted: only one that the peer connects. Registry locked. */
 static struct lane_set *present_set(struct transport *t, uint32_t nic, const struct handle *handle,
                                     bool accepted)
 {
@@ -412,7 +412,7 @@ static struct lane_set *present_set(struct transport *t, uint32_t nic, const str
     return NULL;
 }
 
-/* The set to that context, with its lanes on the way. Registry locked. */
+/* The set to that context, with its lanes under way. Registry locked. */
 static int find_set(struct transport *t, uint32_t nic, const struct handle *handle,
                     const struct io_address *address, struct lane_set **ret_set)
 {
@@ -442,7 +442,7 @@ static int begin(struct transport *t, uint32_t nic, const struct handle *handle,
     struct lane_set *set;
     int64_t number;
 
-    (void)!serve_listen(t); /* so that the peer can find out whether we live */
+    (void)!serve_listen(t); /* so that the peer can check whether this process lives */
     pthread_mutex_lock(&t->lock);
     int r = find_set(t, nic, handle, address, &set);
     if (r == 0) {
@@ -479,7 +479,7 @@ static struct transport_comm **place_of(struct transport *t, uint64_t id)
     return at;
 }
 
-/* The comm that a state names, if it is for that listener: the state came with the handle, and may be its writer's. */
+/* The comm that a state names, if it is for that listener: the state came with the handle, and may be false. */
 static struct transport_comm *connecting(struct transport *t, uint32_t nic,
                                          const struct handle *handle, uint64_t id)
 {
@@ -506,8 +506,8 @@ static void end_connecting(struct transport *t, struct transport_comm *comm)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Whether another set would be better for a communicator that nobody has answered for: the peer left this one, or lost it before
- * it heard of us; or both ends began one at once, and the peer's is there. */
+/* Would another set be better for a communicator without an answer? Yes if the peer left this one, or lost it before the OPEN
+ * came; or if both ends began one at once, and the peer's exists. */
 static bool begins_anew(struct transport *t, uint32_t nic, const struct handle *handle,
                         const struct transport_comm *comm)
 {
@@ -529,7 +529,7 @@ static bool begins_anew(struct transport *t, uint32_t nic, const struct handle *
     return there;
 }
 
-/* Nothing was sent on it, and nobody knows of it. */
+/* Removes a comm on which nothing was sent, and of which the peer knows nothing. */
 static void forsake(struct transport *t, struct transport_comm *comm)
 {
     struct lane_set *set = comm->set;

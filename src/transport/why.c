@@ -1,4 +1,4 @@
-/* why.c: words for people: why the last call failed, and what happened. */
+/* why.c: text for people: why the last call failed, and what happened. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ void why(const char *format, ...)
     plain_text(text, last, sizeof(last));
 }
 
-/* Of errors that come without words. */
+/* The text for errors that come without one. */
 static const char *meaning(int error)
 {
     switch (error) {
@@ -60,7 +60,8 @@ int why_child(void)
     return -ECHILD;
 }
 
-/* With seven retries (lane_offer.c) a NIC asks a peer without a posted cell for ever: such a peer is silence, and no error. */
+/* With seven retries (lane_offer.c) a NIC asks a peer without a posted cell for ever: such a peer looks silent, and gives no
+ * error. */
 static const char *broke_by(enum io_qp_status status)
 {
     switch (status) {

@@ -1,15 +1,14 @@
-/* yield.c: a job of low priority gives way: what its lanes may have on their way is what core/traffic/priority.h makes of their
- * delays.
+/* yield.c: a job of low priority gives way: core/traffic/priority.h sets by a lane's delays how much it may have under way.
  *
  *   delays in STATE ─► q, above the least of all lanes ─► struct priority ─► window, or aside: struct pacing: may a chunk go now?
  *
- * Ours, and not SO_MAX_PACING_RATE: a chunk that waits in the kernel is late for its lane and can't go by another one. What
- * is sent once more waits for nothing. In mode full only. */
+ * It doesn't use SO_MAX_PACING_RATE: a chunk that waits in the kernel is late for its lane and can't take another one. Chunks
+ * that are sent once more don't wait. In mode full only. */
 #include "transport/internal.h"
 
 #define BUCKET_NS (5 * NS_PER_S)
 #define CHUNK_NS                                                                                   \
-    NS_PER_MS /* of the set's goodput: small ones, for what is on its way can't be held back */
+    NS_PER_MS /* of the set's goodput: small chunks, because data under way can't be held back */
 
 void yield_init(struct lane_set *set, struct mono now)
 {
@@ -29,8 +28,8 @@ static bool wanted(const struct lane_set *set)
     return set->transport->config.priority == PRIORITY_LOW && set->mode == TRANSPORT_FULL;
 }
 
-/* The least that a chunk of about that size needed of late, by whichever lane: all between two NICs have about as far to go, and
- * a new one never saw its path empty. By size, for a large chunk's own time on each link is no queue. */
+/* The least that a chunk of about that size needed recently, over any lane: all lanes between two NICs have similar distances,
+ * and a new one never saw its path empty. It is by size, because a large chunk's own time on each link is not a queue. */
 static struct yield_floor *floor_of(struct lane_set *set, uint32_t bytes)
 {
     const uint32_t log2 = bytes > 0 ? 31 - (uint32_t)__builtin_clz(bytes) : 0;
@@ -63,7 +62,7 @@ void yield_on_lane(struct lane_set *set, struct mono now, const struct lane_stat
         .queue_ns = queue_ns > 0 ? queue_ns : 0,
         .life_ns_min = least_get(&floor->life_ns),
         .goodput = set->yield.goodput.best,
-        /* a small one waits behind others of ours: by its own size, that would be long */
+        /* a small chunk waits behind other chunks of this job: by its own size, that would look long */
         .chunk = bytes > LANE_EAGER_SIZE_MAX ? bytes : LANE_EAGER_SIZE_MAX,
         .lanes = set->scheduler.lane_count};
     priority_on_delay(&own->priority, now, &sample);
@@ -72,11 +71,11 @@ void yield_on_lane(struct lane_set *set, struct mono now, const struct lane_stat
     } else if ((set->yield.paced >> seen->lane & 1) == 0) {
         set->yield.paced |= 1u << seen->lane;
         pacing_init(&own->pacing, now, priority_rate(&own->priority), 1);
-        pacing_spend(&own->pacing, now, sample.chunk); /* so much ago, as it were */
+        pacing_spend(&own->pacing, now, sample.chunk); /* the sampled chunk counts as sent now */
     }
 }
 
-/* May it carry one more, for all that others need? */
+/* May it carry one more, with regard to others? */
 static bool may_carry(const struct lane_set *set, struct mono now, uint32_t lane)
 {
     const struct yield_lane *own = &set->yield.lanes[lane];
