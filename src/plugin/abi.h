@@ -1,23 +1,23 @@
-/* abi.h: what NCCL and RCCL say to any plugin: results, log levels, the limits of the network ABI.
+/* abi.h: the parts of the ABI that NCCL and RCCL share for any plugin: results, log levels, the limits of the network ABI.
  *
- * Declared from the public ABI (symbol names, offsets, sizes, values), not copied from anybody's header.
- * LP64 only. The tables are in plugin/abi_net.h and plugin/abi_profiler.h; each states its sizes and
- * offsets as static asserts, so that a slip is a build error and not a crash in somebody's job. */
+ * Declared from the public ABI (symbol names, offsets, sizes, values), not copied from any header. LP64 only. The tables are in
+ * plugin/abi_net.h and plugin/abi_profiler.h. Both check sizes and offsets by static asserts, so that a mistake is a build error
+ * and not a crash in somebody's job. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 
 _Static_assert(sizeof(void *) == 8 && sizeof(long) == 8, "the plugin ABI is declared for LP64");
 
-#define NCCL_HANDLE_SIZE         128 /* of a connect handle, v5 and later; all of it travels */
+#define NCCL_HANDLE_SIZE         128 /* of a connect handle, v5 and later; all bytes are carried */
 #define NCCL_REQUEST_MAX         32 /* outstanding per communicator, times maxRecvs (NCCL 2.19 and later) */
-#define NCCL_NET_SIZE_MAX_V8     (1ll << 30) /* of one message, v8 and earlier */
+#define NCCL_NET_SIZE_MAX_V8     (1ll << 30) /* largest message, v8 and earlier */
 #define NCCL_NET_SIZE_MAX        (1ll << 40) /* v9 and later */
 #define NCCL_DEVICES_PER_NIC     4           /* of a merged NIC, v9 to v11 */
 #define NCCL_DEVICES_PER_NIC_V12 8
-#define NCCL_UNDEFINED           (-1) /* traffic class, rail and plane that nobody named */
-/* What *request holds when irecv is called for data that the GPU polls for itself: the plugin may call the
- * request done at once. v9 and later; NULL otherwise. */
+#define NCCL_UNDEFINED           (-1) /* no traffic class, rail or plane was chosen */
+/* The value of *request when irecv is called for data that the GPU polls for itself: the plugin may report the request as done at
+ * once. v9 and later; NULL otherwise. */
 #define NCCL_OPTIONAL_COMPLETION ((void *)0x1)
 
 /* ncclResult_t. An enum argument is an int. */
@@ -28,7 +28,7 @@ enum nccl_result {
     NCCL_INTERNAL_ERROR = 3,
     NCCL_INVALID_ARGUMENT = 4,
     NCCL_INVALID_USAGE = 5,
-    NCCL_REMOTE_ERROR = 6, /* a peer is gone: what a plugin returns when it gives up */
+    NCCL_REMOTE_ERROR = 6, /* a peer is gone: a plugin that gives up returns this */
     NCCL_IN_PROGRESS = 7,
     NCCL_TIMEOUT = 8, /* NCCL 2.30 and later */
 };
@@ -41,7 +41,7 @@ enum nccl_pointer {
     NCCL_POINTER_DMABUF = 0x4,
 };
 
-/* netDeviceType; a plugin that runs on the host says HOST, version 0. */
+/* netDeviceType; a plugin that runs on the host returns HOST, version 0. */
 enum nccl_device_type {
     NCCL_DEVICE_HOST = 0,
     NCCL_DEVICE_UNPACK = 1,
@@ -50,7 +50,7 @@ enum nccl_device_type {
 enum nccl_log_level {
     NCCL_LOG_NONE = 0,
     NCCL_LOG_VERSION = 1,
-    NCCL_LOG_WARN = 2, /* alone reaches ncclGetLastError */
+    NCCL_LOG_WARN = 2, /* only this level reaches ncclGetLastError */
     NCCL_LOG_INFO = 3,
     NCCL_LOG_ABORT = 4,
     NCCL_LOG_TRACE = 5,
@@ -71,8 +71,8 @@ enum nccl_log_flag {
 typedef void (*nccl_logger)(int level, unsigned long flags, const char *file, int line,
                             const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Given to init from v10 on. `parent` is isend's or irecv's phandle and never NULL; set *event to NULL before
- * Start and skip the rest if it stays NULL. */
+/* Given to init from v10 on. `parent` is isend's or irecv's phandle and never NULL. Set *event to NULL before Start. If it stays
+ * NULL, skip the other calls. */
 enum nccl_profile_type {
     NCCL_PROFILE_START = 0,
     NCCL_PROFILE_STOP = 1,

@@ -1,8 +1,7 @@
 /* abi_net.h: the network plugin's tables, v6 to v12, as NCCL 2.13 to 2.32 and RCCL look for them.
  *
- * Declared from the public ABI, not copied. NCCL finds a table by dlsym: the data objects ncclNetPlugin_v6 ...
- * ncclNetPlugin_v12, newest first, of which a plugin exports those that it has. Compare a pair of versions by what
- * is not the same:
+ * Declared from the public ABI, not copied. NCCL finds a table by dlsym: the data objects ncclNetPlugin_v6 ... ncclNetPlugin_v12,
+ * newest first. A plugin exports those that it supports. The versions differ in this:
  *
  *   v6 -> v7    device handles in connect and accept; getDeviceMr, irecvConsumed
  *   v7 -> v8    regIsGlobal; regMr's size becomes size_t
@@ -11,14 +10,14 @@
  *   v10 -> v11  init is called per communicator and gives a context; finalize, setNetAttr
  *   v11 -> v12  eight devices per merged NIC; rail and plane
  *
- * Traps. Sizes of test and iflush stay int in all. name and pciPath are the plugin's own and live as long as the
- * process. NCCL clears nothing: fill every field. May be NULL: regMrDmaBuf (unless DMABUF is among ptrSupport),
- * getDeviceMr, irecvConsumed, makeVDevice, setNetAttr. finalize may not. From v10 down init is called once a process and
- * contexts are NULL. */
+ * Details. Sizes of test and iflush are int in all versions. name and pciPath belong to the plugin and must exist as long as the
+ * process. NCCL clears nothing: fill every field. May be NULL: regMrDmaBuf (unless DMABUF is among ptrSupport), getDeviceMr,
+ * irecvConsumed, makeVDevice, setNetAttr. finalize may not. In v10 and before, init is called once for a process and contexts are
+ * NULL. */
 #pragma once
 #include "plugin/abi.h"
 
-/* What connect (v10) and init (v11 and later) are told: NCCL_UNDEFINED if nobody chose a class. */
+/* Given to connect (v10) and init (v11 and later): NCCL_UNDEFINED if no class was chosen. */
 struct nccl_net_config {
     int traffic_class;
 };
@@ -31,7 +30,7 @@ struct nccl_device_handle {
     int needs_proxy_progress;
 };
 
-/* The devices that one merged NIC is made of. */
+/* The devices of one merged NIC. */
 struct nccl_merged {
     int count;
     int devices[NCCL_DEVICES_PER_NIC];
@@ -147,7 +146,7 @@ struct nccl_net_properties_v12 {
     size_t p2p_size_max;
     size_t collective_size_max;
     int multi_request_max;
-    int16_t rail, plane; /* NCCL_UNDEFINED if unknown: 0 is a real one */
+    int16_t rail, plane; /* NCCL_UNDEFINED if not known: 0 is a valid number */
 };
 
 struct nccl_net_v6 {

@@ -1,13 +1,13 @@
 /* abi_profiler.h: the profiler plugin's tables, v4 to v6, as NCCL 2.27 to 2.30 look for them.
  *
- * Declared from the public ABI, not copied. The data objects ncclProfiler_v4 ... ncclProfiler_v6; NCCL asks the net
- * plugin's library for them when no profiler is named, so one file serves both. Callbacks come from the main
- * thread (API, group and collective events) and from the proxy's progress thread (proxy events): they must not block.
+ * Declared from the public ABI, not copied. The data objects are ncclProfiler_v4 ... ncclProfiler_v6. If no profiler is named,
+ * NCCL looks for them in the network plugin's library, so one file serves both. Callbacks come from the main thread (API, group
+ * and collective events) and from the proxy's progress thread (proxy events): they must not block.
  *
  *   v4 -> v5    the type of a descriptor grows from one byte to eight; init gets the comm's id first; API events
  *   v5 -> v6    copy-engine events
  *
- * Events hang together by `parent`: collective -> proxy operation (peer, channel) -> proxy step. */
+ * Events are linked by `parent`: collective -> proxy operation (peer, channel) -> proxy step. */
 #pragma once
 #include <stdbool.h>
 
@@ -32,7 +32,7 @@ enum nccl_event {
     NCCL_EVENT_CE_BATCH = 0x4000,
 };
 
-/* What recordEventState says. */
+/* The states of recordEventState. */
 enum nccl_event_state {
     NCCL_STEP_SEND_GPU_WAIT = 8,
     NCCL_STEP_SEND_WAIT = 9,
@@ -109,7 +109,7 @@ struct nccl_event_p2p {
     void *parent_group;
 };
 struct nccl_event_proxy_operation {
-    int pid; /* of the process that asked; not always this one */
+    int pid; /* of the process that made the request; not always this one */
     uint8_t channel;
     int peer, steps, chunk_size, is_send;
 };
@@ -252,7 +252,7 @@ struct nccl_profiler_v6 {
 #define ABI_EVENT_SIZE(type, bytes) _Static_assert(sizeof(struct type) == (bytes), #type)
 #define ABI_EVENT_AT(version, member, offset)                                                      \
     _Static_assert(offsetof(struct nccl_event_descriptor_v##version, member) == (offset), #member)
-/* What v4 to v6 have in the same place. */
+/* Fields that v4 to v6 have in the same place. */
 #define ABI_EVENT(version)                                                                         \
     ABI_EVENT_AT(version, type, 0);                                                                \
     ABI_EVENT_AT(version, parent, 8);                                                              \
@@ -286,7 +286,7 @@ struct nccl_profiler_v6 {
     ABI_EVENT_AT(version, kernel_channel.timer, 32);                                               \
     ABI_EVENT_AT(version, net_plugin.id, 24);                                                      \
     ABI_EVENT_AT(version, net_plugin.data, 32)
-/* What v5 brought. */
+/* Fields that v5 added. */
 #define ABI_EVENT_API(version)                                                                     \
     ABI_EVENT_AT(version, group_api.graph_captured, 24);                                           \
     ABI_EVENT_AT(version, group_api.depth, 28);                                                    \

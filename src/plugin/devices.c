@@ -1,4 +1,4 @@
-/* devices.c: the kernel's list of interfaces, sieved and described. */
+/* devices.c: reads the kernel's list of interfaces, filters and describes it. */
 #include "plugin/devices.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ static bool is_pci_name(const char *name)
            name[end] == 0;
 }
 
-/* The PCI function that the interface belongs to; virtio's and others' own folder below it goes. */
+/* The PCI function that the interface belongs to. The folders of virtio and others below it are cut off. */
 static void find_pci_path(const char *sysfs, struct device *device)
 {
     char link[SYSFS_PATH_SIZE], path[PATH_MAX];
@@ -128,7 +128,7 @@ static bool address_of(const struct sockaddr *from, struct io_address *ret)
     return false;
 }
 
-/* IPv4 before IPv6: as NCCL does. */
+/* IPv4 before IPv6, like NCCL. */
 static bool better_address(const struct io_address *new, const struct io_address *old)
 {
     if (is_link_local(new) != is_link_local(old)) {
@@ -137,8 +137,8 @@ static bool better_address(const struct io_address *new, const struct io_address
     return io_address_is_v4(new) && !io_address_is_v4(old);
 }
 
-/* Who names interfaces knows what they are; who names those that he doesn't want leaves the rest to us. A link-local IPv6
- * address is never taken: it needs a scope that a peer can't know, and nobody can listen at it without one. */
+/* A filter that names interfaces decides alone. If it only names unwanted ones, the other rules apply to the rest. A link-local
+ * IPv6 address is never taken: it needs a scope that a peer can't know, and a listener can't use it without one. */
 static bool is_wanted(const struct ifaddrs *i, const struct io_address *address,
                       const struct device_wish *wish, bool loopback, const struct link *links,
                       int link_count)
@@ -197,7 +197,7 @@ static int gather(const struct ifaddrs *list, const struct device_wish *wish, bo
     return count;
 }
 
-/* NICs of less than a quarter of the fastest one's speed go. */
+/* Removes NICs with less than a quarter of the fastest one's speed. */
 static int same_class(struct device *found, int count)
 {
     uint32_t most = 0;

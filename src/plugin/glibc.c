@@ -1,9 +1,9 @@
-/* glibc.c: what newer glibc gives under a new symbol version, taken under the old one, so that the plugin loads in images of
- * any glibc from 2.25 on (test/plugin/test_library.py looks at the symbol table).
+/* glibc.c: functions that newer glibc has under a new symbol version are used under the old one. So the plugin loads in images
+ * with any glibc from 2.25 on (test/plugin/test_library.py checks the symbol table).
  *
- * The linker turns each call of f into one of __wrap_f (meson.build has the list). Threads' functions moved from libpthread
- * to libc in 2.34; they bear the version of their first day in both. libpthread.so.0 is therefore needed by name: since
- * 2.34 it is an empty shell that every libc brings along. */
+ * The linker turns each call of f into one of __wrap_f (meson.build has the list). Thread functions moved from libpthread to libc
+ * in 2.34; in both they have the version of their first release. So libpthread.so.0 is needed by name: since 2.34 it is an empty
+ * library that each glibc has. */
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ OLD(pthread_once);
 OLD(pthread_sigmask);
 OLD(log);
 
-/* libdl's, before 2.34: weak, for the plugin doesn't need libdl by name. Where nothing of the process has brought it along,
+/* From libdl before 2.34. It is weak, because the plugin doesn't need libdl by name. If no part of the process has loaded it,
  * there are no queue pairs. */
 __attribute__((weak)) void *old_dlopen(const char *file, int mode);
 __attribute__((weak)) void *old_dlvsym(void *handle, const char *name, const char *version);
@@ -124,7 +124,7 @@ char *__wrap_dlerror(void)
     return old_dlerror != NULL ? old_dlerror() : none;
 }
 
-/* No libc before 2.33 has it as a symbol. The kernel's struct is the library's on both machines. */
+/* No libc before 2.33 has this symbol. The kernel's struct equals the library's on both machines. */
 int __wrap_fstat(int fd, struct stat *ret)
 {
     return (int)syscall(SYS_fstat, fd, ret);

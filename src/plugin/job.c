@@ -1,5 +1,5 @@
-/* job.c: which job this process belongs to, by what its launcher left in the environment; for people only:
- * nothing is decided by it. */
+/* job.c: finds the job of this process from its launcher's environment variables. The result is only for people: nothing is
+ * decided by it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 
 #include "plugin/plugin.h"
 
-/* The environment is the application's: it may change under a pointer. */
+/* The environment is the application's: its strings may change. */
 static const char *keep(const char *value, char *kept, size_t size)
 {
     snprintf(kept, size, "%s", value);
     return kept;
 }
 
-/* Where the agent of this host looks; a container's own /dev/shm if that isn't to be had. */
+/* The folder that the host's agent reads; if that isn't available, a container's own /dev/shm. */
 static const char *folder(void)
 {
     static char runtime[256], kept[256];
@@ -29,8 +29,8 @@ static const char *folder(void)
     return access(runtime, W_OK) == 0 ? runtime : "/dev/shm";
 }
 
-/* Slurm's number, what the pod's template says (FOLIOT_JOB or JOB_NAME by the downward API), torchrun's id, MPI's name space; at
- * last where torch's ranks meet, which all ranks have in common, too. */
+/* Slurm's number, the value in the pod's template (FOLIOT_JOB or JOB_NAME by the downward API), torchrun's id, or MPI's name
+ * space; else the address where torch's ranks meet, which all ranks have in common, too. */
 static const char *name(void)
 {
     static const char *const variables[] = {"FOLIOT_JOB", "SLURM_JOB_ID", "JOB_NAME",
@@ -40,7 +40,7 @@ static const char *name(void)
 
     for (size_t i = 0; i < ARRAY_COUNT(variables); i++) {
         const char *value = getenv(variables[i]);
-        /* "none" is what torchrun says when nobody said anything */
+        /* torchrun's default is "none" */
         if (value != NULL && value[0] != 0 && strcmp(value, "none") != 0) {
             return keep(value, kept, sizeof(kept));
         }

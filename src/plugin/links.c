@@ -1,4 +1,4 @@
-/* links.c: one dump of all links, read attribute by attribute. */
+/* links.c: reads one dump of all links, attribute by attribute. */
 #include "plugin/links.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ static struct link read_link(const struct nlmsghdr *message)
     return link;
 }
 
-/* All messages of an answer; true: it was the last. */
+/* Reads all messages of an answer. True: it was the last one. */
 static bool read_answer(const char *bytes, size_t size, struct link *links, int capacity,
                         int *count)
 {
@@ -123,7 +123,7 @@ int links_read(struct link *ret_links, int capacity)
     return count;
 }
 
-/* A container's only way out is a veth: it carries, unless it is the host's end of one (a port, or without an address). */
+/* A container's only way out is a veth. It carries, unless it is the host's end of one (a port, or without an address). */
 bool links_carries(const struct link *links, int count, const char *name)
 {
     static const char *const dead_ends[] = {
@@ -145,5 +145,5 @@ bool links_carries(const struct link *links, int count, const char *name)
         return strcmp(links[i].port_of, "bridge") != 0 &&
                strcmp(links[i].port_of, "openvswitch") != 0;
     }
-    return true; /* the kernel doesn't say */
+    return true; /* the kernel doesn't report it */
 }

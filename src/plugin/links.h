@@ -1,4 +1,4 @@
-/* links.h: what kind of thing each interface is, by the kernel's own word (rtnetlink), whatever its name. */
+/* links.h: the kind of each interface, as the kernel (rtnetlink) reports it, whatever its name. */
 #pragma once
 #include <stdbool.h>
 
@@ -8,12 +8,13 @@
 
 struct link {
     char name[16];
-    char kind
-        [16]; /* "veth", "bridge", "vlan", ...; "": a piece of hardware, or the kernel doesn't say */
-    char port_of[16]; /* kind of what it is a port of: "bridge", "bond"; "": of nothing */
+    char
+        kind[16]; /* "veth", "bridge", "vlan", ...; "": hardware, or the kernel doesn't report it */
+    /* the kind of the interface that it is a port of: "bridge", "bond"; "": none */
+    char port_of[16];
 };
 
-/* Those of this network name space; the number, or -errno. */
+/* The links of this network name space. Returns their number, or -errno. */
 MUST_CHECK int links_read(struct link *ret_links, int capacity);
-/* It leads out of this host, or out of this container: no switch, tunnel or dead end made of software. */
+/* It leads out of this host, or out of this container: it is no switch, tunnel or dead end made of software. */
 bool links_carries(const struct link *links, int count, const char *name);

@@ -1,29 +1,28 @@
-/* net.c: the network tables, v6 to v12, over one set of functions.
+/* net.c: the network tables, v6 to v12, with one set of functions.
  *
- * The newest version is written out; the older ones differ by what they lack and by sizes that are int. Receives that the
- * GPU may read before they are reported done (LL and LL128) are written by the transport in ascending order from
- * verified bytes. From v9 on NCCL's early-completion hint tells which they are, unless its user turned the hint off
- * (NCCL_NET_OPTIONAL_RECV_COMPLETION=0); without a hint they are told by their size.
- * The hint itself is never taken up: a receive is done when its bytes are there. No table offers merged NICs (make_merged
- * is NULL): a set of lanes begins at one NIC. */
+ * The newest version is complete; older ones lack some functions, or have sizes as int. Receives that the GPU may read before
+ * they are reported as done (LL and LL128) are written by the transport in ascending order, from verified bytes only. From v9 on
+ * NCCL's early-completion hint shows which they are, unless its user turned the hint off (NCCL_NET_OPTIONAL_RECV_COMPLETION=0).
+ * Without a hint their size shows it. No receive is reported early: a receive is done when its bytes are there. No table offers
+ * merged NICs (make_merged is NULL), because a set of lanes begins at one NIC. */
 #include <string.h>
 
 #include "plugin/plugin.h"
 
-/* Without a hint a receive of up to so much may be LL's (64 KiB a step) or LL128's: its buffer of 120 words for each of 640
- * threads, 8 steps in all, holds 600 KiB a step. */
+/* Without a hint a receive of up to this size may be of LL (64 KiB a step) or LL128. The buffer of LL128 has 120 words for each
+ * of 640 threads, 8 steps in all, which is 600 KiB a step. */
 #define STAGED_SIZE_MAX (120 * 640 * 8)
 #define EXPORT          __attribute__((visibility("default")))
 
-static char context; /* NCCL wants something that isn't NULL */
+static char context; /* NCCL needs a pointer that isn't NULL */
 
 /* -- registration, flush, closing: the same in all versions ----------------------------------- */
 
 static enum nccl_result reg_mr(void *comm, void *data, size_t size, int type, void **mhandle)
 {
-    (void)comm; /* known to all NICs: registration_is_global */
+    (void)comm; /* all NICs have it: registration_is_global */
     if (type != NCCL_POINTER_HOST) {
-        return NCCL_INVALID_USAGE; /* ptrSupport says so */
+        return NCCL_INVALID_USAGE; /* ptrSupport excludes it */
     }
     *mhandle = plugin_register(data, size);
     return NCCL_SUCCESS;
@@ -56,10 +55,10 @@ static enum nccl_result iflush(void *comm, int n, void **data, int *sizes, void 
     int r = 0;
 
     (void)mhandles;
-    if (n == 1 && sizes[0] > 0) { /* maxRecvs says 1 */
+    if (n == 1 && sizes[0] > 0) { /* maxRecvs is 1 */
         r = transport_flush(comm, data[0], (size_t)sizes[0], &out);
     }
-    *request = out; /* NULL: host memory: nothing is on its way past the processor */
+    *request = out; /* NULL: memory of this host: the processor sees all bytes already */
     return r == 0 ? NCCL_SUCCESS : plugin_failed(r);
 }
 
@@ -95,7 +94,7 @@ static enum nccl_result irecv(void *comm, int n, void **data, const size_t *size
 
     *request = NULL;
     if (n != 1) {
-        return NCCL_INVALID_ARGUMENT; /* maxRecvs says 1 */
+        return NCCL_INVALID_ARGUMENT; /* maxRecvs is 1 */
     }
     int r = transport_receive(comm, data[0], sizes[0], tags != NULL ? tags[0] : 0, staged, parent,
                               &out);
@@ -156,7 +155,7 @@ static enum nccl_result test(void *request, int *done, int *sizes)
 
 /* -- devices ---------------------------------------------------------------------------------- */
 
-/* What all versions have, under the same names. */
+/* Fields that all versions have, under the same names. */
 #define FILL(properties, nic)                                                                      \
     do {                                                                                           \
         (properties)->name = (nic).name;                                                           \

@@ -1,4 +1,4 @@
-/* plugin.c: the process's one transport, made with the first communicator and gone with the last. */
+/* plugin.c: the process's only transport. It is made with the first communicator and freed with the last one. */
 #include "plugin/plugin.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 #include "wire/mesh_page.h"
 #include "wire/switch_page.h"
 
-#define EXIT_MS      700 /* of a process that exits, for what it still owes its peers */
-#define STATE_OFFSET 104 /* in a handle: ours to remember a connect by (wire/handle.h) */
+#define EXIT_MS      700 /* when a process exits: the time for debts to its peers */
+#define STATE_OFFSET 104 /* in a handle: place for the state of a connect (wire/handle.h) */
 
 struct world {
     struct tcp *tcp;
@@ -26,28 +26,28 @@ struct world {
 struct plugin {
     pthread_mutex_t lock;
     uint32_t users;
-    pid_t pid;          /* who made the transport; a forked child must not touch it */
+    pid_t pid;          /* the process that made the transport; a forked child must not touch it */
     nccl_logger logger; /* atomic */
     struct settings settings;
     bool found;
     struct device
-        devices[HOST_NIC_MAX]; /* found once: NCCL keeps the names for the life of the process */
+        devices[HOST_NIC_MAX]; /* found once: NCCL uses the names as long as the process exists */
     uint32_t device_count;
-    struct world *world; /* the transport's */
+    struct world *world; /* for the transport */
     struct transport *transport;
-    uint64_t worlds;            /* that there were */
-    pthread_mutex_t words_lock; /* the last in the order */
-    char last_text[512];        /* of a failure: logged once */
-    int refused;                /* atomic: that memory could not be registered has been logged */
-    int alone; /* atomic: transports that pay what is owed after their last communicator */
+    uint64_t worlds;            /* the number of transports so far */
+    pthread_mutex_t words_lock; /* the last lock in the order */
+    char last_text[512];        /* the last failure, so that it is logged once */
+    int refused;                /* atomic: it was logged that memory could not be registered */
+    int alone; /* atomic: transports that pay debts after their last communicator */
 };
 
 static struct plugin plugin = {.lock = PTHREAD_MUTEX_INITIALIZER,
                                .words_lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* -- words ------------------------------------------------------------------------------------ */
+/* -- messages --------------------------------------------------------------------------------- */
 
-/* Whether that wasn't the last failure told. */
+/* True if the text isn't that of the last failure. */
 static bool is_news(const char *text)
 {
     pthread_mutex_lock(&plugin.words_lock);
@@ -57,7 +57,7 @@ static bool is_news(const char *text)
     return news;
 }
 
-/* A failure is told by who finds it, and again by each request that it ends: it is logged once. */
+/* A failure is reported where it is found, and again by each request that it ends. It is logged once. */
 static void say(void *context, enum transport_level level, const char *text)
 {
     nccl_logger logger = __atomic_load_n(&plugin.logger, __ATOMIC_ACQUIRE);
@@ -103,7 +103,7 @@ enum nccl_result plugin_failed(int r)
     return result_of(r);
 }
 
-/* While it starts: which step failed, in NCCL's log. */
+/* At start: writes to NCCL's log which step failed. */
 static int step_failed(const char *step, int r)
 {
     char text[256];
@@ -142,7 +142,8 @@ static void no_devices(void)
     say(NULL, TRANSPORT_WARN, text);
 }
 
-/* FOLIOT_NIC's; else NCCL_SOCKET_IFNAME's; else those that the agent watches, if there is one; else all that can carry. */
+/* Those of FOLIOT_NIC; else those of NCCL_SOCKET_IFNAME; else those that the agent watches, if there is one; else all that can
+ * carry. */
 static int find_devices(void)
 {
     char agents[HOST_NIC_MAX * 17 + 2];
@@ -171,7 +172,7 @@ static int find_devices(void)
     return 0;
 }
 
-/* A file of the agent's. */
+/* The path of one of the agent's files. */
 static const char *agent_file(const char *name, char *path, size_t size)
 {
     snprintf(path, size, "%s/%s", runtime_folder(), name);
@@ -187,7 +188,7 @@ static void close_world(struct world *world)
     }
 }
 
-/* Sockets, and queue pairs where they are wanted and there. */
+/* Opens sockets, and queue pairs if they are wanted and available. */
 static int open_world(struct world **ret_world)
 {
     const struct settings *s = &plugin.settings;
@@ -289,7 +290,7 @@ static int open_transport(void)
     return 0;
 }
 
-/* Other threads of the parent may have held them. */
+/* Other threads of the parent may have held the locks. */
 static void in_child(void)
 {
     pthread_mutex_init(&plugin.lock, NULL);
@@ -309,7 +310,7 @@ enum nccl_result plugin_init(nccl_logger logger)
     pthread_once(&once, watch_forks);
     pthread_mutex_lock(&plugin.lock);
     if (plugin.pid != getpid()) {
-        /* Our parent's: its threads don't exist here, its sockets are its own. */
+        /* The transport is the parent's: its threads don't exist here, and its sockets are the parent's. */
         plugin.transport = NULL;
         plugin.world = NULL;
         plugin.users = 0;
@@ -328,7 +329,7 @@ enum nccl_result plugin_init(nccl_logger logger)
         plugin.users++;
     }
     pthread_mutex_unlock(&plugin.lock);
-    return result_of(r); /* the step that failed is in the log */
+    return result_of(r); /* the log has the step that failed */
 }
 
 static void say_farewell(void)
@@ -343,7 +344,7 @@ static void say_farewell(void)
     say(NULL, TRANSPORT_INFO, text);
 }
 
-/* Under no lock but our own: no communicator is left that could call. */
+/* Called without any other lock: no communicator is left that could make a call. */
 static void close_transport(void)
 {
     struct transport *transport = plugin.transport;
@@ -369,14 +370,14 @@ void plugin_finalize(void)
     pthread_mutex_lock(&plugin.lock);
     if (plugin.users > 0 && --plugin.users == 0) {
         close_transport();
-        /* It lies in NCCL, which may be unloaded before our thread has paid. */
+        /* The logger is in NCCL's library, which may be unloaded before the thread has paid. */
         __atomic_store_n(&plugin.logger, NULL, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&plugin.lock);
 }
 
-/* The process ends (dlclose doesn't unload the library: it may owe something): NCCL of before v11 never says that it is
- * done. What is still owed gets a last moment. */
+/* The process ends (dlclose doesn't unload the library, because it may have debts). NCCL before v11 doesn't call finalize. Debts
+ * get a last moment. */
 __attribute__((destructor)) static void unload(void)
 {
     __atomic_store_n(&plugin.logger, NULL, __ATOMIC_RELEASE);
@@ -391,12 +392,13 @@ __attribute__((destructor)) static void unload(void)
 
 /* -- memory ----------------------------------------------------------------------------------- */
 
-/* What NCCL gets for a range. It may give one back that an older transport had. */
+/* The handle of a range, for NCCL. NCCL may deregister one that an older transport made. */
 struct registration {
     uint64_t world;
     struct transport_memory *memory;
 };
-static struct registration unregistered; /* of no size, or no room to note it: not NULL */
+/* for a range without bytes, or without room to note it: a handle that isn't NULL */
+static struct registration unregistered;
 
 static struct registration *new_registration(struct transport_memory *memory)
 {
@@ -535,7 +537,7 @@ enum nccl_result plugin_connect(int device, void *handle, void **send_comm)
     if (!known(device) || plugin.transport == NULL) {
         return NCCL_INVALID_ARGUMENT;
     }
-    /* NCCL passes the same bytes at each poll; where we are in connecting lies among them. */
+    /* NCCL passes the same bytes at each poll, and they contain the state of the connect. */
     memcpy(&state, (char *)handle + STATE_OFFSET, sizeof(state));
     int r = transport_connect(plugin.transport, (uint32_t)device, handle, &state, &comm);
     memcpy((char *)handle + STATE_OFFSET, &state, sizeof(state));

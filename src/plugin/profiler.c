@@ -1,4 +1,4 @@
-/* profiler.c: the profiler's tables, v4 to v6. Callbacks of NCCL's progress threads: no lock, no allocation. */
+/* profiler.c: the profiler's tables, v4 to v6. The callbacks run in NCCL's progress threads: no lock, no allocation. */
 #include "plugin/profiler.h"
 
 #include <stddef.h>
@@ -20,7 +20,7 @@ static struct event events[EVENTS];
 static uint32_t turn;                              /* atomic: where to look for a free one */
 static uint64_t steps, waits[PROFILER_WAIT_COUNT]; /* atomic */
 static char context;
-/* NCCL 2.27 starts the steps of an operation only if that got a handle. Nothing is kept of operations themselves. */
+/* NCCL 2.27 starts the steps of an operation only if the operation has a handle. No data is kept for operations. */
 static char operation;
 
 static int64_t now_ns(void)
@@ -56,7 +56,7 @@ static int wait_of(int state)
     }
 }
 
-/* The time since the last state belongs to that. */
+/* Adds the time since the last change to the state before. */
 static void enter(struct event *event, int state)
 {
     const int64_t now = now_ns();

@@ -1,14 +1,14 @@
-/* profiler.h: where a job's proxies wait: for the GPU, for a peer that hasn't posted, for the network.
+/* profiler.h: measures where a job's proxies wait: for the GPU, for a peer that hasn't posted, for the network.
  *
- * The library's other half: NCCL finds the profiler's tables in the network plugin's file. Only proxy steps are
- * asked for; each costs two readings of the clock. Sums over the process, for the paragraph at its end. */
+ * It is the library's other half: NCCL finds the profiler's tables in the network plugin's file. Only proxy steps are measured;
+ * each costs two readings of the clock. The sums are for the process, and appear in the paragraph at its end. */
 #pragma once
 #include <stdint.h>
 
 enum profiler_wait {
-    PROFILER_WAIT_GPU, /* our own GPU hasn't filled or emptied the buffer */
+    PROFILER_WAIT_GPU, /* the own GPU hasn't filled or emptied the buffer */
     PROFILER_WAIT_PEER, /* the receiver has no room yet: a slow GPU at the other end, or a slow receiver */
-    PROFILER_WAIT_NETWORK, /* handed to the transport, not done */
+    PROFILER_WAIT_NETWORK, /* given to the transport, not done */
     PROFILER_WAIT_COUNT
 };
 

@@ -1,4 +1,4 @@
-/* settings.c: FOLIOT_* of the environment. */
+/* settings.c: the environment variables FOLIOT_*. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
         }                                                                                          \
     } while (0)
 
-/* One of the words; its place, or `otherwise`. */
+/* Returns the word's index, or `otherwise`. */
 static int choice(nccl_logger logger, const char *variable, const char *const *words, int otherwise)
 {
     const char *value = getenv(variable);
@@ -71,7 +71,7 @@ static void ports(nccl_logger logger, struct settings *settings)
     settings->port_high = (uint16_t)high;
 }
 
-/* A number from 0 to `most`, in C's notation; and what follows it. Negative: it isn't one. */
+/* A number from 0 to `most`, in C's notation, and the text after it. Negative: it isn't a number. */
 static long whole(const char *text, long most, char **ret_end)
 {
     const long value = text[0] >= '0' && text[0] <= '9' ? strtol(text, ret_end, 0) : -1;
@@ -79,7 +79,7 @@ static long whole(const char *text, long most, char **ret_end)
     return value <= most ? value : -1;
 }
 
-/* Of queue pairs: one number, or three with commas, for low, normal and high priority. -1: it isn't set. */
+/* For queue pairs: one number, or three with commas, for low, normal and high priority. -1: it isn't set. */
 static int by_priority(nccl_logger logger, const char *variable, uint8_t priority, long most)
 {
     const char *value = getenv(variable);
@@ -106,7 +106,7 @@ static int by_priority(nccl_logger logger, const char *variable, uint8_t priorit
     return (int)numbers[count == 3 ? priority : 0];
 }
 
-/* NCCL's own; what it doesn't take it warns of itself. -1: it isn't set. */
+/* A variable of NCCL's, which itself warns of bad values. -1: it isn't set. */
 static int nccls(const char *variable, long most)
 {
     const char *value = getenv(variable);
@@ -116,7 +116,7 @@ static int nccls(const char *variable, long most)
     return number >= 0 && *end == 0 ? (int)number : -1;
 }
 
-/* How packets of queue pairs are marked, and their partition: our own variable, else NCCL's for its own InfiniBand network. */
+/* The marks of queue pairs' packets, and their partition: by FOLIOT's variable, else by NCCL's for its own InfiniBand network. */
 static void pairs(nccl_logger logger, struct settings *settings)
 {
     const int class = by_priority(logger, "FOLIOT_IB_TC", settings->priority, UINT8_MAX);
@@ -126,7 +126,7 @@ static void pairs(nccl_logger logger, struct settings *settings)
     const char *partition = getenv("FOLIOT_IB_PKEY");
     char *end = NULL;
 
-    settings->pair_class = settings->traffic_class; /* FOLIOT_MARK's */
+    settings->pair_class = settings->traffic_class; /* from FOLIOT_MARK */
     if (class >= 0 || (settings->traffic_class == 0 && nccls_class >= 0)) {
         settings->pair_class = (uint8_t)(class >= 0 ? class : nccls_class);
     }
@@ -157,7 +157,7 @@ static uint32_t sockets(double wanted)
     return wanted < 16 ? 16 : (uint32_t)wanted;
 }
 
-/* Our own variable; else what was chosen for NCCL's own sockets. */
+/* FOLIOT_NIC; else the choice for NCCL's own sockets. */
 static const char *interfaces(void)
 {
     const char *own = getenv("FOLIOT_NIC"), *nccls = getenv("NCCL_SOCKET_IFNAME");
@@ -165,7 +165,7 @@ static const char *interfaces(void)
     return own != NULL && own[0] != 0 ? own : nccls != NULL ? nccls : "";
 }
 
-/* NCCL's own reading: it looks at the beginning only, and warns of what it doesn't know. */
+/* As NCCL reads it: only the beginning counts, and NCCL warns of unknown values. */
 static int family(void)
 {
     const char *value = getenv("NCCL_SOCKET_FAMILY");
@@ -176,7 +176,7 @@ static int family(void)
                                                 : AF_UNSPEC;
 }
 
-/* The environment is the application's: it may change under a pointer. */
+/* The environment is the application's: its strings may change. */
 static void keep(char *to, size_t size, const char *value)
 {
     snprintf(to, size, "%s", value);
