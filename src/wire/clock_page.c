@@ -17,7 +17,7 @@ void clock_page_init(struct clock_page_memory *memory, uint64_t nonce)
     __atomic_store_n(&memory->sequence, nonce & ~1ULL, __ATOMIC_RELEASE);
 }
 
-/* -- what may be believed -- */
+/* -- which values are accepted -- */
 
 static bool within(double value, double lowest, double highest)
 {
@@ -29,7 +29,7 @@ static bool time_valid(int64_t ns)
     return ns >= -TIME_NS_MAX && ns <= TIME_NS_MAX;
 }
 
-/* Whole numbers only: what clock_page_at() does with doubles is safe for any of them. */
+/* Only checks whole numbers: the arithmetic of clock_page_at() is safe with any doubles. */
 static bool terms_valid(const struct clock_page_terms *t)
 {
     return t->magic == CLOCK_PAGE_MAGIC && t->version == CLOCK_PAGE_VERSION &&
@@ -64,7 +64,7 @@ bool clock_page_read(const struct clock_page_memory *memory, struct clock_page *
 
 /* -- arithmetic -- */
 
-/* How far a clock may have left its published rate after t seconds. */
+/* How far a clock may be from its published rate after t seconds. */
 static double drift_ns(const struct clock_page_terms *terms, double t)
 {
     const double a = terms->rate_limit, b = terms->rate_drift;
@@ -79,7 +79,7 @@ static double statistical_ns(const struct clock_page_terms *terms, double t)
                     t * (2 * terms->p01 + t * (terms->p11 + t * terms->q2 / 3)));
 }
 
-/* -- the writer's part of a quick reading -- */
+/* -- the writer prepares quick readings -- */
 
 static struct clock_page_quick quick_of(const struct clock_page_terms *t)
 {
@@ -88,7 +88,7 @@ static struct clock_page_quick quick_of(const struct clock_page_terms *t)
     struct clock_page_quick quick = {0};
     double worst = 0;
 
-    /* Ageing that is still a straight line, and numbers that can't overflow the reader's products. */
+    /* Ageing must still be a straight line, and the numbers must not overflow the reader's products. */
     if (!within(t->rate_limit, 0, 1e-3) || !within(t->rate_drift * span, 0, t->rate_limit) ||
         !within(t->guard_rate, 0, 1e-3) || !within(t->h_ns + guard_ns, 0, 1e9)) {
         return quick;
@@ -119,19 +119,19 @@ void clock_page_write(struct clock_page_memory *memory, const struct clock_page 
     sequence_lock_write(&memory->sequence, memory->words, &copy, sizeof(copy));
 }
 
-/* -- the reader's -- */
+/* -- the reader -- */
 
 static const struct clock_page_reading unknown = {
     .status = CLOCK_PAGE_UNKNOWN, .hard_ns = INT64_MAX, .statistical_ns = INT64_MAX};
 
-/* The status as the page's age and our own bound leave it. */
+/* The status, by the page's age and the hard bound. */
 static inline enum clock_page_status status_at(const struct clock_page_terms *terms, int64_t now,
                                                double hard_ns)
 {
     const int64_t age = now - terms->written;
 
     if (terms->status == CLOCK_PAGE_UNKNOWN || age > CLOCK_PAGE_UNKNOWN_NS ||
-        !(hard_ns >= 0 && hard_ns <= CLOCK_PAGE_HARD_NS_MAX)) { /* NaN: unknown */
+        !(hard_ns >= 0 && hard_ns <= CLOCK_PAGE_HARD_NS_MAX)) { /* NaN: not known */
         return CLOCK_PAGE_UNKNOWN;
     }
     if (now > terms->void_after || terms->status == CLOCK_PAGE_DISRUPTED) {
@@ -141,7 +141,7 @@ static inline enum clock_page_status status_at(const struct clock_page_terms *te
                                         : (enum clock_page_status)terms->status;
 }
 
-/* Everything but which of the three lines. All doubles may be anything. */
+/* Everything except the choice of the line. All doubles may have any value. */
 static inline struct clock_page_reading reading_at(const struct clock_page_terms *terms,
                                                    const struct linear_map *line, int64_t c,
                                                    int64_t now)
@@ -155,7 +155,7 @@ static inline struct clock_page_reading reading_at(const struct clock_page_terms
     double t = 1e-9 * fabs((double)(c - terms->written));
     double hard = terms->h_ns + drift_ns(terms, t) + 1;
     if (terms->guard != INT64_MAX) {
-        /* Unsigned: a page may say anything; too early a pass only widens. */
+        /* Unsigned, because a page may have any value. A pass time that is too early only widens the bound. */
         const int64_t age = (int64_t)((uint64_t)c - (uint64_t)terms->guard);
         hard += terms->guard_ns + (age > 0 ? terms->guard_rate * (double)age : 0);
     }
@@ -180,7 +180,7 @@ struct clock_page_reading clock_page_at(const struct clock_page_terms *terms, in
                       c, now);
 }
 
-/* The same in whole numbers; false: not the usual case, use reading_at(). Any quick is safe. */
+/* The same in whole numbers. False: not the usual case, use reading_at(). It is safe with any bytes in `quick`. */
 static inline bool quick_at(const struct clock_page_terms *terms,
                             const struct clock_page_quick *quick, const struct linear_map *line,
                             int64_t c, struct clock_page_reading *ret)
@@ -191,7 +191,7 @@ static inline bool quick_at(const struct clock_page_terms *terms,
     if (terms->guard == INT64_MAX || (int64_t)guard_age < 0) {
         guard_age = 0;
     }
-    /* A page rewritten after c was read has a negative age: the slow way, now and then. */
+    /* If a page was rewritten after c was read, its age is negative: then the slow way is taken, now and then. */
     if (quick->valid != 1 || age >> CLOCK_PAGE_BIN_SHIFT >= CLOCK_PAGE_BINS ||
         guard_age >> 30 != 0 || !time_valid(c) || c < terms->since || c > terms->void_after ||
         terms->status == CLOCK_PAGE_UNKNOWN || quick->drift >> 32 != 0 ||
@@ -213,7 +213,7 @@ static inline bool quick_at(const struct clock_page_terms *terms,
     return true;
 }
 
-/* Word `k` of the page into field. */
+/* Loads word `k` of the page into field. */
 #define LOAD(terms, memory, field)                                                                 \
     do {                                                                                           \
         const uint64_t word_ =                                                                     \
@@ -221,7 +221,7 @@ static inline bool quick_at(const struct clock_page_terms *terms,
         memcpy(&(terms)->field, &word_, 8);                                                        \
     } while (0)
 
-/* What any reading and its caller need, in registers; likely_ns[0] is the bin's of c. */
+/* The values that each reading and its caller need, in registers; likely_ns[0] is that of c's bin. */
 static inline void load_head(const struct clock_page_memory *memory, struct clock_page_terms *t)
 {
     const uint64_t version_status =
@@ -272,7 +272,7 @@ static inline void load_line(const uint64_t *words, struct linear_map *line)
     line->reserved = 0;
 }
 
-/* Where the line for c lies among the words. */
+/* The index of the line for c among the words. */
 static inline size_t line_word(const struct clock_page_terms *t, int64_t c)
 {
     return (c >= t->map_from    ? offsetof(struct clock_page_terms, map)
@@ -350,6 +350,6 @@ struct clock_page_reading clock_page_nic_at(const struct clock_page *page, uint3
     ret.statistical_ns = nic->statistical_ns + drift_ns(&page->terms, t) < hard
                              ? (int64_t)(nic->statistical_ns + drift_ns(&page->terms, t))
                              : ret.hard_ns;
-    /* Before `since` nothing is known; in fleet time, for the stamp is another clock's. */
+    /* Before `since` no time is known. The comparison is in fleet time, because the stamp is another clock's. */
     return ret.estimate_ns < linear_map_at(&page->terms.map, page->terms.since) ? unknown : ret;
 }

@@ -1,20 +1,19 @@
-/* clock_page.h: fleet time in shared memory: 4 KiB that the agent writes ten times a second and any
- * number of programs read without a lock, a system call or the agent's help.
+/* clock_page.h: fleet time in shared memory: 4 KiB that the agent writes ten times a second. Any number of programs read it
+ * without a lock, a system call or the agent's help.
  *
- * The page holds everything that a reader needs to turn a reading of the host's raw clock into
- * fleet time with its bounds, for as long as the page may be believed, and nothing that needs the
- * agent alive: a dead agent's page ages, first into HOLDOVER, then into UNKNOWN, by the reader's
- * own arithmetic.
+ * With the page a reader turns a reading of the host's raw clock into fleet time with its bounds, as long as the page is valid.
+ * Nothing in it needs a living agent: a dead agent's page ages by the reader's own arithmetic, first into HOLDOVER, then into
+ * UNKNOWN.
  *
- * Raw time ("raw") is CLOCK_MONOTONIC_RAW, in the lab the host's emulated clock. Three lines cover
- * it, so that time never runs backwards when a page replaces another:
+ * Raw time ("raw") is CLOCK_MONOTONIC_RAW, in the lab the host's emulated clock. Three lines cover it, so that time never runs
+ * backwards when a page replaces another:
  *
  *     since ........ line_from ........ map_from ........>  raw
  *       prior (what was shown before)  line (slews)   map (from where the line meets it)
  *
- * The writer sets line_from a little after the moment of publication, so no reader can have used
- * `prior` later than that; a reader takes its raw time *before* it reads the page. Each line starts
- * at its predecessor's value. Before `since` nothing is known (a step, a suspend, a cold start).
+ * The writer sets line_from a little after the moment of publication, so no reader can have used `prior` later than that. A
+ * reader takes its raw time *before* it reads the page. Each line starts at its predecessor's value. Before `since` no time is
+ * known (a step, a suspend, a cold start).
  *
  * Bounds at raw time c, with t = |c - written| in seconds:
  *   hard         h + integral of max(rate_limit, rate_drift s) ds from 0 to t + guard_ns +
@@ -22,12 +21,11 @@
  *                premises hold (docs/clock.md lists them)
  *   statistical  6 sqrt(p00 + 2 p01 t + p11 t^2 + q2 t^3 / 3 + spread2) + shift, never above hard
  *
- * Mechanics: a sequence lock of 64-bit words. The sequence starts at a random even number, so a
- * reader that straddles the page of a dead agent and that of its successor sees two different
- * numbers. Words are stored with release and loaded with acquire order: on x86 plain moves. A
- * writer killed within a write leaves an odd number: readers give up after SEQUENCE_LOCK_TRIES and say
- * UNKNOWN until a new agent writes. The file must never be truncated while it is mapped; a new
- * agent makes a new file and renames it over the old. */
+ * Mechanics: a sequence lock of 64-bit words. The sequence starts at a random even number, so a reader that reads a part of a
+ * dead agent's page and a part of its successor's sees two different numbers. Words are stored with release and loaded with
+ * acquire order: on x86 these are plain moves. A writer that is killed within a write leaves an odd number: readers give up after
+ * SEQUENCE_LOCK_TRIES and return UNKNOWN until a new agent writes. The file must never be truncated while it is mapped; a new
+ * agent makes a new file and renames it over the old one. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,22 +43,24 @@
 #define CLOCK_PAGE_HOLDOVER_NS 2000000000LL    /* unwritten for longer: HOLDOVER */
 #define CLOCK_PAGE_UNKNOWN_NS  3600000000000LL /* for longer: UNKNOWN */
 #define CLOCK_PAGE_HARD_NS_MAX 4000000         /* a wider hard bound: UNKNOWN */
-#define CLOCK_PAGE_EARLY_NS    1000000000LL    /* raw further before `written`: not our page */
+/* raw time further before `written`: the page isn't ours */
+#define CLOCK_PAGE_EARLY_NS 1000000000LL
 
 enum clock_page_status {
     CLOCK_PAGE_UNKNOWN,   /* no fleet time */
     CLOCK_PAGE_SYNCED,    /* both bounds hold */
     CLOCK_PAGE_HOLDOVER,  /* they hold, but grow: peers or the agent are gone */
-    CLOCK_PAGE_DISRUPTED, /* a premise was seen to break: don't order events by it */
+    CLOCK_PAGE_DISRUPTED, /* a premise was seen to fail: don't order events by it */
 };
 enum clock_page_guard {
-    CLOCK_PAGE_GUARD_PEERS, /* no second clock here: only peers' packets would show a rate jump */
+    /* there is no second clock here: only peers' packets would show a jump of the rate */
+    CLOCK_PAGE_GUARD_PEERS,
     CLOCK_PAGE_GUARD_PHC,
     CLOCK_PAGE_GUARD_KVM,
 };
 
-/* The same bounds as whole numbers for the first half second after `written`, so that the usual
- * reading needs no floating point (latency: a third of a reading). Filled in by clock_page_write(). */
+/* The same bounds as whole numbers for the first half second after `written`, so that the usual reading needs no floating point
+ * (latency: a third of a reading). clock_page_write() fills it in. */
 #define CLOCK_PAGE_BINS      8
 #define CLOCK_PAGE_BIN_SHIFT 26 /* a bin of 2^26 ns = 67 ms */
 struct clock_page_quick {
@@ -71,7 +71,7 @@ struct clock_page_quick {
     int64_t likely_ns[CLOCK_PAGE_BINS]; /* statistical bound at the end of each bin */
 };
 
-/* What every reading needs: kept together, few cache lines. Times are raw ns unless said. */
+/* The values for each reading, together in few cache lines. Times are raw ns if not stated otherwise. */
 struct clock_page_terms {
     uint64_t magic;
     uint32_t version;
@@ -82,13 +82,13 @@ struct clock_page_terms {
     uint32_t reserved;
     int64_t written;
     int64_t since;
-    int64_t void_after; /* INT64_MAX: none; later than that: DISRUPTED */
+    int64_t void_after; /* INT64_MAX: none; times after it are DISRUPTED */
     int64_t line_from;
     int64_t map_from;
     struct linear_map prior;
     struct linear_map line;
     struct linear_map map;
-    double h_ns;              /* half a width; not the guard's part */
+    double h_ns;              /* half a width; without the guard's part */
     double rate_limit;        /* 2e-6 */
     double rate_drift;        /* 1e-7 per second */
     double p00, p01, p11, q2; /* ns^2 and per s, s^2, s^3 */
@@ -97,22 +97,22 @@ struct clock_page_terms {
     int64_t guard; /* last pass; INT64_MAX: there is no second clock */
     double guard_ns;
     double guard_rate;
-    /* The kernel's own clocks, together, at the last pass, by which a reader sees a suspend before
-     * the agent does: CLOCK_MONOTONIC_RAW and CLOCK_REALTIME_COARSE (the machine's even in the lab;
-     * both 0: not given), and BOOTTIME - MONOTONIC (in the lab plus the emulated sleep). */
+    /* The kernel's own clocks, read together at the last pass. With these a reader sees a suspend before the agent does:
+     * CLOCK_MONOTONIC_RAW and CLOCK_REALTIME_COARSE (the machine's even in the lab; both 0: not given), and BOOTTIME - MONOTONIC
+     * (in the lab with the emulated sleep). */
     int64_t pass_raw;
     int64_t pass_coarse;
     int64_t pass_suspended;
     struct clock_page_quick quick;
 };
 
-/* One local NIC's own clock. UNKNOWN with software stamps: those are the host's time. */
+/* The clock of one local NIC. UNKNOWN with software stamps: those have the host's time. */
 struct clock_page_nic {
     char name[16];         /* as the kernel calls it, NUL-terminated */
     uint32_t nic;          /* number in the fleet */
-    uint32_t status;       /* UNKNOWN: no clock of its own that we know */
+    uint32_t status;       /* UNKNOWN: the NIC has no clock of its own, or it isn't known */
     struct linear_map map; /* NIC clock -> fleet time */
-    double h_ns;           /* at map.r, ages as terms' */
+    double h_ns;           /* at map.r; it ages like the one in the terms */
     double statistical_ns;
 };
 
@@ -121,7 +121,7 @@ struct clock_page {
     uint8_t boot_id[16]; /* /proc/sys/kernel/random/boot_id */
     int64_t utc_minus_fleet_ns;
     int64_t utc_bound_ns;   /* < 0: UTC unknown */
-    int64_t realtime_since; /* raw: CLOCK_REALTIME was set then; earlier stamps of it are void */
+    int64_t realtime_since; /* raw: when CLOCK_REALTIME was set; its earlier stamps are invalid */
     uint64_t marker;        /* VMClock's disruption marker as of `written`; 0: none */
     uint32_t nic_count;
     uint32_t agent; /* its process id, for people */
@@ -137,17 +137,16 @@ _Static_assert(sizeof(struct clock_page) <= sizeof(((struct clock_page_memory *)
 _Static_assert(sizeof(struct clock_page_memory) == CLOCK_PAGE_SIZE, "one page");
 _Static_assert(offsetof(struct clock_page, terms) == 0, "readers copy the head only");
 
-/* -- writer: one, the agent */
+/* -- writer: only the agent */
 
 /* Zeroes the page and sets its first sequence; nonce: random. */
 void clock_page_init(struct clock_page_memory *memory, uint64_t nonce);
-/* magic, version and quick are filled in here. */
+/* Fills in magic, version and quick. */
 void clock_page_write(struct clock_page_memory *memory, const struct clock_page *page);
 
-/* -- readers: any number; any bytes are safe */
+/* -- readers: any number; safe with any bytes */
 
-/* Never written, torn for SEQUENCE_LOCK_TRIES tries, or bytes that no agent of this version writes:
- * false. */
+/* False: never written, torn for SEQUENCE_LOCK_TRIES tries, or bytes that no agent of this version writes. */
 MUST_CHECK bool clock_page_read(const struct clock_page_memory *memory, struct clock_page *ret);
 /* Only what clock_page_at() needs. */
 MUST_CHECK bool clock_page_read_terms(const struct clock_page_memory *memory,
@@ -159,12 +158,12 @@ struct clock_page_reading {
     int64_t hard_ns;        /* INT64_MAX when UNKNOWN */
     int64_t statistical_ns; /* likewise */
 };
-/* Fleet time at raw time c, asked at raw time now >= c (foliot_now: the same). Pure; terms as a
- * reader returned them. Any c is safe. */
+/* Fleet time at raw time c, asked at raw time now >= c (foliot_now: both are the same). Pure. terms: as a reader returned them.
+ * Safe with any c. */
 struct clock_page_reading clock_page_at(const struct clock_page_terms *terms, int64_t c,
                                         int64_t now);
-/* Read and evaluated in one go, with no copy in between: what foliot_now() does; ~12 ns.
- * Bounds are those of clock_page_at(), or wider by less than 3 ns and 67 ms of ageing. */
+/* Read and evaluated in one call, with no copy in between, for foliot_now(); ~12 ns. Bounds are those of clock_page_at(), or
+ * wider by less than 3 ns and 67 ms of ageing. */
 struct clock_page_head {
     uint64_t timeline;
     uint32_t epoch;

@@ -1,8 +1,7 @@
-/* crc32c.c: Castagnoli's CRC, 256 bytes at a time by carry-less multiplication where registers are 512 bits wide (Gopal et
- * al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009); by the processor's
- * own instruction, three streams at a time, joined by a multiplication with a power of x (the same, "Fast CRC Computation for
- * iSCSI Polynomial Using CRC32 Instruction", Intel 2011); or by eight tables ("slicing by 8", Kounavis and Berry
- * 2005). */
+/* crc32c.c: Castagnoli's CRC in three ways. With 512-bit registers: 256 bytes at a time by carry-less multiplication (Gopal et
+ * al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009). By the processor's own
+ * instruction: three streams at a time, joined by a multiplication with a power of x (the same, "Fast CRC Computation for iSCSI
+ * Polynomial Using CRC32 Instruction", Intel 2011). By eight tables ("slicing by 8", Kounavis and Berry 2005). */
 #include "wire/crc32c.h"
 
 #include <stdatomic.h>
@@ -20,7 +19,7 @@
 static uint32_t table[8][256];
 static atomic_bool table_ready;
 
-/* Two threads may do this at once: they write the same. */
+/* Two threads may do this at once: both write the same values. */
 static void table_make(void)
 {
     for (uint32_t i = 0; i < 256; i++) {
@@ -123,16 +122,16 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t fast(uint32_t start, co
     return ~(uint32_t)crc;
 }
 
-/* What comes before, moved on by D bits, is added to what is there: 64 bits of it times x^(63 + D), the
- * other 64 times x^(D - 1) (one less than D, for a product of two reflected words lies one bit lower than their sum of places),
- * both mod P, reflected and in the upper half of the word. */
+/* The earlier sum, moved on by D bits, is added to the present one: its one 64 bits times x^(63 + D), the other 64 times x^(D -
+ * 1). (One less than D, because a product of two reflected words is one bit lower than the sum of their places.) Both are mod P,
+ * reflected, and in the upper half of the word. */
 #define FOLD_2048 0xe9a5d8be00000000ll, 0x1426a81500000000ll
 #define FOLD_512  0x1c19243b00000000ll, 0x75bba45b00000000ll
 #define FOLD_128  0x3743f7bd00000000ll, 0x3171d43000000000ll
 
 #define WIDE     64
 #define AHEAD    2048 /* the processor's own prefetching stops at each page's end */
-#define WIDE_MIN 1024 /* less is not worth the way there and back */
+#define WIDE_MIN 1024 /* for fewer bytes the setup costs more than it saves */
 #define AVX512   "avx512f,avx512vl,avx512dq,vpclmulqdq,pclmul,sse4.2"
 
 __attribute__((target(AVX512))) static __m512i folded(__m512i before, __m512i by, __m512i onto)

@@ -13,7 +13,7 @@ _Static_assert(SEALED + 4 == HANDLE_SCRATCH_OFFSET, "layout");
 
 uint64_t handle_cookie(uint64_t random)
 {
-    return random | 0xff; /* little endian: the first byte; no frame begins with it */
+    return random | 0xff; /* in little endian this is the first byte; no frame begins with it */
 }
 
 void handle_encode(uint8_t bytes[static HANDLE_SIZE], const struct handle *handle)
@@ -54,8 +54,7 @@ enum lane_error handle_decode(const uint8_t bytes[static HANDLE_SIZE], struct ha
     memcpy(h.key, bytes + 56, LANE_KEY_SIZE);
     memcpy(h.nonce, bytes + 72, LANE_NONCE_SIZE);
     if (lane_version_agree(h.newest, h.lowest) == 0) {
-        *ret = h; /* fields of another version: only the versions and the pid are
-                 for use */
+        *ret = h; /* fields of another version: only the versions and the pid are valid */
         return LANE_ERROR_VERSION;
     }
     if (bytes[46] != 0 || bytes[28] != 0 || bytes[29] != 0 || bytes[30] != 0 || bytes[31] != 0) {

@@ -1,4 +1,4 @@
-/* job_page.c: a job's own word in shared memory, one sequence lock per entry. */
+/* job_page.c: a job's page in shared memory, one sequence lock per entry. */
 #include "wire/job_page.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ void job_page_write_lane(struct job_page_memory *memory, uint32_t index,
     }
 }
 
-/* A reader prints them. */
+/* Readers print the texts. */
 static void printable(char *text, size_t size)
 {
     text[size - 1] = 0;

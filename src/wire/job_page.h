@@ -1,17 +1,17 @@
-/* job_page.h: what a process of a job knows of its own communication, in shared memory: for the agent and for
- * `foliot jobs`, live, without asking the job anything.
+/* job_page.h: the communication of one process of a job, in shared memory. The agent and `foliot jobs` read it live, without a
+ * question to the job.
  *
- * One file per process, FOLIOT_JOB_DIR/job-PID-RANDOM.page (default FOLIOT_RUNTIME_DIR/jobs, /run/foliot/jobs, else
- * /dev/shm). A header and JOB_PAGE_LANES_MAX entries, one per lane and direction, each with a sequence lock of its own
- * (mechanics as in clock_page.h); written by the process's housekeeping a few times a second while there is traffic, and
- * once when it ceases. An entry keeps its index for as long as its `generation` stays.
+ * There is one file per process, FOLIOT_JOB_DIR/job-PID-RANDOM.page (default FOLIOT_RUNTIME_DIR/jobs, /run/foliot/jobs, else
+ * /dev/shm). It has a header and JOB_PAGE_LANES_MAX entries, one per lane and direction, each with its own sequence lock (as in
+ * clock_page.h). The process's housekeeping writes it a few times a second while there is traffic, and once when traffic ends. An
+ * entry keeps its index as long as its `generation` stays.
  *
- * Alive or dead: the process holds flock(2) on the file, exclusively, for as long as it lives. A reader that gets a shared
- * lock reads the last words of one that was killed. That holds across namespaces of processes, mounts and time.
+ * Alive or dead: the process holds an exclusive flock(2) on the file as long as it lives. A reader that gets a shared lock reads
+ * the last state of a process that was killed. That works across namespaces of processes, mounts and time.
  *
- * The page may be removed, truncated or written over by anybody who may write it. So neither end maps it, which would kill
- * who touches what was cut off: the job write(2)s it whole and never reads it back, a reader read(2)s it twice and takes
- * the entries in which both agree. */
+ * Any program with write permission may remove, truncate or overwrite the page. A mapping would kill a process that touches a
+ * part that was cut off. So neither end maps it: the job writes it whole by write(2) and never reads it back; a reader reads it
+ * twice by read(2) and takes the entries that are equal in both. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,17 +30,18 @@
 #define JOB_PAGE_NS_NONE   UINT32_MAX /* not measured */
 
 struct job_page_lane {
-    uint32_t generation; /* 0: the entry is free; new when given to another lane */
-    uint32_t set;        /* lanes of one set share it */
+    /* 0: the entry is free; another number when the entry is given to another lane */
+    uint32_t generation;
+    uint32_t set; /* lanes of one set share it */
     uint16_t lane;
     uint8_t sending; /* 1: this process sends over it */
     uint8_t state;   /* enum lane_state */
     uint8_t reason;  /* enum lane_reason: why it left LANE_ACTIVE last */
     uint8_t standby;
     uint16_t own_port, peer_port;
-    /* JOB_PAGE_PAIR: its bytes go over a queue pair, else over its TCP connection; and sending: the queue pair's service level,
-     * and JOB_PAGE_PORT: path_port is told. Writers of before leave that bit 0; readers of before don't look at delays of sending
-     * entries */
+    /* JOB_PAGE_PAIR: its bytes go over a queue pair, else over its TCP connection. For a sending entry also the queue pair's
+     * service level, and JOB_PAGE_PORT: path_port is valid. Writers of older releases leave that bit 0; their readers ignore the
+     * delays of sending entries. */
     uint8_t pair;
     uint8_t traffic_class; /* sending: DSCP << 2, and two bits of ECN */
     uint32_t epoch;
@@ -52,16 +53,16 @@ struct job_page_lane {
     uint64_t chunks, bytes, resent;
     uint64_t rate_bps;
     union {
-        uint32_t owd_ns;    /* one-way delay, as the next three: receiving entries only */
-        uint32_t path_port; /* JOB_PAGE_PORT: the UDP source port of its packets of RoCE */
+        uint32_t owd_ns;    /* one-way delay, like the next three for receiving entries only */
+        uint32_t path_port; /* JOB_PAGE_PORT: the UDP source port of its RoCE packets */
     };
     uint32_t owd_ns_floor, owd_ns_mean, owd_ns_max;
-    uint32_t
-        bound_ns; /* of it, by both clocks; JOB_PAGE_NS_NONE: only differences mean something */
+    /* of the delay, by both clocks; JOB_PAGE_NS_NONE: only differences are meaningful */
+    uint32_t bound_ns;
     uint32_t queued_ns;   /* posted -> sent, mean: the sender's host */
     uint32_t consumed_ns; /* received -> consumed, mean: the receiver's host */
     uint32_t since_ms;    /* in this state */
-    /* of the last 10 to 20 s with traffic, within an eighth */
+    /* over the last 10 to 20 s with traffic, within an eighth */
     uint32_t owd_ns_p50, owd_ns_p99;
     uint32_t queued_ns_p50, queued_ns_p99;
     uint32_t consumed_ns_p50, consumed_ns_p99;
@@ -72,11 +73,11 @@ struct job_page_header {
     uint64_t magic;
     uint32_t version;
     uint32_t pid;
-    uint32_t lane_capacity, lane_count; /* entries used so far; grows */
+    uint32_t lane_capacity, lane_count; /* entries used so far; never shrinks */
     int64_t written;                    /* host's raw clock, ns */
-    int64_t started;                    /* likewise: when the transport began */
+    int64_t started;                    /* the same clock: when the transport began */
     char host[48];
-    char job[64];   /* Slurm's or Kubernetes' name for it, or "" */
+    char job[64];   /* its name in Slurm or Kubernetes, or "" */
     uint32_t rank;  /* UINT32_MAX: not known */
     uint32_t ranks; /* 0: not known */
     uint8_t mode;   /* enum transport_mode */
@@ -87,7 +88,7 @@ struct job_page_header {
     uint64_t bytes_out, bytes_in;
     uint64_t failovers, repaths, parted;
     uint64_t resent;
-    int64_t stalled_ns; /* with a request in flight and no lane usable, all in all */
+    int64_t stalled_ns; /* total time with a request in flight and no usable lane */
 };
 _Static_assert(sizeof(struct job_page_header) == 240, "shared memory layout");
 
@@ -107,14 +108,14 @@ _Static_assert(sizeof(((struct job_page_memory *)0)->lanes[0].words) ==
 
 /* -- writer: one thread */
 void job_page_init(struct job_page_memory *memory, uint64_t nonce);
-/* magic, version and capacity are filled in. */
+/* Fills in magic, version and capacity. */
 void job_page_write_header(struct job_page_memory *memory, const struct job_page_header *header);
 void job_page_write_lane(struct job_page_memory *memory, uint32_t index,
                          const struct job_page_lane *lane);
 
-/* -- readers: any bytes are safe; size: of the mapping. Texts are ended. */
+/* -- readers: safe with any bytes; size: of the mapping. Texts end with a 0. */
 MUST_CHECK bool job_page_read_header(const struct job_page_memory *memory, size_t size,
                                      struct job_page_header *ret);
-/* False: torn, or index beyond the file. A free entry reads as generation 0. */
+/* False: torn, or the index is beyond the file. A free entry has generation 0. */
 MUST_CHECK bool job_page_read_lane(const struct job_page_memory *memory, size_t size,
                                    uint32_t index, struct job_page_lane *ret);

@@ -1,5 +1,4 @@
-/* lane.c: frames of a lane to bytes and back, but for the greetings
- * (lane_hello.c). The layouts are the tables in lane.h. */
+/* lane.c: frames of a lane to bytes and back, without the greetings (lane_hello.c). lane.h has the layouts. */
 #include "wire/lane.h"
 
 #include <string.h>
@@ -7,7 +6,7 @@
 #include "base/endian.h"
 #include "wire/crc32c.h"
 
-#define TIME_LIMIT_NS (INT64_MAX / 4) /* so that differences of two don't overflow */
+#define TIME_LIMIT_NS (INT64_MAX / 4) /* so that the difference of two doesn't overflow */
 
 _Static_assert(LANE_MAX <= UINT8_MAX, "STATE counts lanes in a byte");
 _Static_assert(LANE_EAGER_SLOTS_MAX <= UINT8_MAX, "CHUNK names a slot in a byte");
@@ -28,7 +27,7 @@ static bool time_valid(int64_t ns)
     return ns >= -TIME_LIMIT_NS && ns <= TIME_LIMIT_NS;
 }
 
-/* A control frame's end is the CRC of all before. */
+/* A control frame ends with the CRC of all bytes before. */
 static void seal(uint8_t *bytes, size_t size)
 {
     le32_put(bytes + size - 4, crc32c(0, bytes, size - 4));
@@ -100,7 +99,7 @@ void lane_chunk_encode(uint8_t bytes[static LANE_CHUNK_SIZE], const struct lane_
     seal(bytes, LANE_CHUNK_SIZE);
 }
 
-/* It lies on its message's grid, and what must not be set isn't. */
+/* The chunk is on its message's grid, and no field is set that must not be. */
 static bool chunk_consistent(const struct lane_chunk *c, uint8_t version)
 {
     const uint32_t eager_max = version >= LANE_SLOTS_VERSION ? 1u << LANE_CHUNK_SHIFT_MAX
@@ -310,7 +309,7 @@ void lane_post_encode(uint8_t bytes[static LANE_POST_SIZE], const struct lane_po
     seal(bytes, LANE_POST_SIZE);
 }
 
-/* Each device at most once: which key is a device's must not depend on who looks. */
+/* Each device at most once: else two readers could take different keys for one device. */
 static bool keys_decode(const uint8_t *bytes, uint8_t version, struct lane_keys *ret)
 {
     uint32_t seen = 0;
@@ -493,8 +492,7 @@ void lane_refusal_encode(uint8_t bytes[static LANE_NO_SIZE], const struct lane_r
     seal(bytes, LANE_NO_SIZE);
 }
 
-/* Reserved bytes are not looked at, and a reason beyond ours is one that we
- * don't know: it may be from a version far away. */
+/* Reserved bytes are ignored, and an unknown reason is reported as such: the frame may be from a far newer version. */
 enum lane_error lane_refusal_decode(const uint8_t *bytes, size_t size, struct lane_refusal *ret)
 {
     const enum lane_error error = sealed(bytes, size, LANE_NO_SIZE, LANE_HELLO_NO);

@@ -1,5 +1,4 @@
-/* lane_hello.c: the greetings of a lane, which prove that both ends belong to
- * one job; and names. */
+/* lane_hello.c: the greetings of a lane, which prove that both ends belong to one job; and names. */
 #include <sodium.h>
 #include <string.h>
 
@@ -9,8 +8,8 @@
 #define TAG_OFFSET       240
 #define PROOF_TAG_OFFSET 48
 #define FLAG_STANDBY     2
-#define FLAG_JOINED      4 /* to who agreed on version 4 before, only */
-#define FLAG_FENCED      8 /* to who agreed on version 5 */
+#define FLAG_JOINED      4 /* only for peers that agreed on version 4 before */
+#define FLAG_FENCED      8 /* for peers that agreed on version 5 */
 
 _Static_assert(crypto_shorthash_siphashx24_BYTES == LANE_HELLO_SIZE - TAG_OFFSET, "tag size");
 _Static_assert(crypto_shorthash_siphashx24_BYTES == LANE_PROOF_SIZE - PROOF_TAG_OFFSET &&
@@ -64,8 +63,7 @@ void lane_hello_encode(uint8_t bytes[static LANE_HELLO_SIZE], const struct lane_
     tag_make(bytes + TAG_OFFSET, bytes, other_nonce, key);
 }
 
-/* Size, type, magic: enough to believe that it wants to be a greeting of ours,
- * of any version. */
+/* Checks size, type and magic: then it is probably a greeting of ours, of any version. */
 static enum lane_error check_frame(const uint8_t *bytes, size_t size)
 {
     if (size < LANE_HELLO_SIZE) {
@@ -167,7 +165,7 @@ enum lane_error lane_hello_decode(const uint8_t *bytes, size_t size,
     return error;
 }
 
-/* All that PROOF names is in the HELLO. */
+/* All values in PROOF are from the HELLO. */
 static void proof_make(uint8_t bytes[static LANE_PROOF_SIZE], const uint8_t *hello,
                        const uint8_t *nonce, const uint8_t *key, bool fenced)
 {

@@ -32,7 +32,7 @@ void lane_nics_encode(uint8_t bytes[static LANE_NICS_SIZE], const struct lane_ni
     le32_put(bytes + CRC, crc32c(0, bytes, CRC));
 }
 
-/* Printable and ended: it goes into people's logs. */
+/* Printable and terminated, because logs show it. */
 static bool name_valid(const char name[LANE_NIC_SIZE])
 {
     size_t i = 0;

@@ -2,25 +2,22 @@
  *
  *   c  a reading of some raw clock (a host's or a NIC's), ns
  *   F  the fleet time at that instant, ns
- *   r  the reference reading, ns: near now, so that y never multiplies a long time
+ *   r  the reference reading, ns: near the present, so that y never multiplies a long time
  *   x  offset at r, ns, positive = fleet time is ahead of the raw clock; x_fraction in 2^-32 ns
  *   y  rate, in units of 2^-42 (0.23e-12): positive = fleet time runs faster than the raw clock
  *
- * Integers, and not double: a reading is 61 bits of nanoseconds, and every program that holds the
- * same six numbers must get the same nanosecond. The result is rounded down, hence monotone in c
- * for any y > -1.
+ * Integers, not double: a reading has 61 bits of nanoseconds, and each program with the same six numbers must get the same
+ * nanosecond. The result is rounded down, hence monotone in c for any y > -1.
  *
- * linear_map_valid() bounds every field so that linear_map_at() can't overflow for any |c| <=
- * TIME_NS_MAX. */
+ * linear_map_valid() limits each field so that linear_map_at() can't overflow for any |c| <= TIME_NS_MAX. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Any one instant of any clock that we accept from outside: year 2096 in fleet time. The sum of two
- * fits. */
+/* Limit for any time from outside, of any clock: year 2096 in fleet time. The sum of two fits. */
 #define TIME_NS_MAX      4000000000000000000LL
-#define LINEAR_MAP_Y_ONE (1LL << 42) /* y of a rate of 1 (1e9 ppb) */
-/* 5000 ppm: oscillator, its error, slewing of up to 2000 ppm (core/clock/line.c), and a turn of it. */
+#define LINEAR_MAP_Y_ONE (1LL << 42) /* y for a rate of 1 (1e9 ppb) */
+/* 5000 ppm: the oscillator, its error, slewing of up to 2000 ppm (core/clock/line.c), and its reversal. */
 #define LINEAR_MAP_Y_MAX (LINEAR_MAP_Y_ONE / 200)
 
 struct linear_map {

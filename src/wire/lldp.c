@@ -1,4 +1,4 @@
-/* lldp.c: LLDP frames to two names. The layout is in lldp.h. */
+/* lldp.c: gets two names out of LLDP frames. lldp.h has the layout. */
 #include "wire/lldp.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static void put_hex(char out[LLDP_TEXT_SIZE], const uint8_t *bytes, size_t size)
     out[at > 0 ? at - 1 : 0] = 0;
 }
 
-/* An id: a subtype, then a MAC or network address in bytes, or a text. True: it is a name that people gave. */
+/* An id: a subtype, then a MAC or network address in bytes, or a text. True: it is a text, so a name that people gave. */
 static bool put_id(char out[LLDP_TEXT_SIZE], const uint8_t *value, size_t size, uint8_t mac,
                    uint8_t address)
 {
@@ -62,7 +62,7 @@ static bool take(struct reading *r, unsigned type, const uint8_t *value, size_t 
 {
     r->count++;
     if (r->count <= 3 && type != r->count) {
-        return false; /* the first three are what they are */
+        return false; /* the first three have fixed types */
     }
     switch (type) {
     case TLV_END:

@@ -34,7 +34,7 @@ void mesh_page_write_header(struct mesh_page_memory *memory, const struct mesh_p
 {
     struct mesh_page_header copy = *header, before;
 
-    memcpy(&before, memory->header, sizeof(before)); /* only we write */
+    memcpy(&before, memory->header, sizeof(before)); /* only the agent writes */
     copy.magic = MESH_PAGE_MAGIC;
     copy.version = MESH_PAGE_VERSION;
     copy.capacity = before.capacity;

@@ -1,15 +1,12 @@
-/* mesh_page.h: the mesh's verdicts in shared memory: per pair of NICs, path and direction. Written
- * by the agent, read by a job's transport, which must learn within milliseconds that a path is
- * dead, without asking anybody.
+/* mesh_page.h: the mesh's verdicts in shared memory: for each pair of NICs, path and direction. The agent writes it. A job's
+ * transport reads it: it must learn within milliseconds that a path is dead, without a question to any process.
  *
- * A header and an array of one-cache-line entries, each with a sequence lock of its own (mechanics
- * as in clock_page.h), so that one changed verdict disturbs nobody who reads another. An entry
- * keeps its index for as long as its `generation` stays: a reader searches once, then reads that
- * index and compares.
+ * It has a header and an array of entries of one cache line, each with its own sequence lock (as in clock_page.h), so that a
+ * changed verdict disturbs no reader of another one. An entry keeps its index as long as its `generation` stays: a reader
+ * searches once, then reads that index and compares.
  *
- * A reader must compare header.written with its raw clock: an agent that died leaves its last
- * verdicts behind, and after MESH_PAGE_STALE_NS they say nothing any more. No verdict is not a good
- * verdict. */
+ * A reader must compare header.written with its raw clock: an agent that died leaves its last verdicts in the page, and after
+ * MESH_PAGE_STALE_NS they are void. A missing verdict is not a good verdict. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,11 +24,11 @@
 #define MESH_PAGE_OWD_NONE  INT32_MIN /* not measured */
 
 enum mesh_page_state {
-    MESH_PAGE_NONE,    /* the entry is free, or nothing is known yet */
+    MESH_PAGE_NONE,    /* the entry is free, or there is no verdict yet */
     MESH_PAGE_OK,      /* packets arrive */
     MESH_PAGE_SUSPECT, /* one is overdue; a burst is on its way */
     MESH_PAGE_DEAD,    /* none arrives: a black hole or a link down */
-    MESH_PAGE_LOSSY,   /* some don't */
+    MESH_PAGE_LOSSY,   /* some packets don't arrive */
 };
 enum mesh_page_direction {
     MESH_PAGE_OUT, /* local NIC -> peer */
@@ -42,15 +39,16 @@ enum mesh_page_direction {
 struct mesh_page_entry {
     struct nic_id local, peer;
     uint64_t path;        /* signature of the hops it takes; 0: routers are silent */
-    uint16_t source_port; /* UDP, of the sender in this direction: what names the path in ECMP */
+    uint16_t source_port; /* UDP, of the sender in this direction: it selects the path in ECMP */
     uint8_t state;        /* enum mesh_page_state */
     uint8_t direction;    /* enum mesh_page_direction */
-    uint32_t generation;  /* new when the entry is given to another path */
+    uint32_t generation;  /* another number when the entry is given to another path */
     int32_t owd_ns_p50;   /* last 10 s; MESH_PAGE_OWD_NONE: none */
     int32_t owd_ns_floor; /* lowest seen on this path */
-    uint32_t bound_ns;    /* of both, by the clocks: statistical; UINT32_MAX: not synchronised */
-    uint32_t loss_ppm;    /* over the last 10 s */
-    int64_t since;        /* of the state: fleet time ns, 0: not known */
+    /* of both delays, by the clocks: statistical; UINT32_MAX: not synchronised */
+    uint32_t bound_ns;
+    uint32_t loss_ppm; /* over the last 10 s */
+    int64_t since;     /* begin of the state: fleet time ns, 0: not known */
     uint32_t reorder_ppm;
     uint32_t addresses; /* mesh_page_addresses() of the two NICs; 0: not known */
 };
@@ -64,7 +62,7 @@ struct mesh_page_header {
     uint32_t agent;    /* its process id, for people */
     uint64_t timeline;
     uint32_t epoch;
-    uint32_t generation; /* + 1 whenever any state changed: one word to poll */
+    uint32_t generation; /* + 1 whenever any state changed: a reader polls this word */
     int64_t written;     /* host's raw clock, ns: the last time the agent looked at all verdicts */
 };
 _Static_assert(sizeof(struct mesh_page_header) == 48, "shared memory layout");
@@ -85,25 +83,24 @@ static inline size_t mesh_page_size(uint32_t capacity)
     return sizeof(struct mesh_page_memory) + (size_t)capacity * 64;
 }
 
-/* What a reader that knows no fleet numbers finds its pair of NICs by: a hash of their addresses
- * (IPv4 as ::ffff:a.b.c.d) as this end has them, never 0. Two pairs in 4e9 share one: for hints. */
+/* By this a reader without fleet numbers finds its pair of NICs: a hash of their addresses (IPv4 as ::ffff:a.b.c.d) as this end
+ * has them, never 0. Two pairs in 4e9 share one: so it is good for hints only. */
 uint32_t mesh_page_addresses(const uint8_t local[static 16], const uint8_t peer[static 16]);
 
 /* -- writer */
 void mesh_page_init(struct mesh_page_memory *memory, uint32_t capacity, uint64_t nonce);
-/* magic, version and capacity are filled in. */
+/* Fills in magic, version and capacity. */
 void mesh_page_write_header(struct mesh_page_memory *memory, const struct mesh_page_header *header);
-/* index < capacity. Skipped when nothing changed; true: the state did (header.generation is the
- * caller's). */
+/* index < capacity. It writes nothing if nothing changed. True: the state changed (the caller updates header.generation). */
 bool mesh_page_write(struct mesh_page_memory *memory, uint32_t index,
                      const struct mesh_page_entry *entry);
 
-/* -- readers; size: of the mapping. Any bytes are safe. */
+/* -- readers; size: of the mapping. Safe with any bytes. */
 MUST_CHECK bool mesh_page_read_header(const struct mesh_page_memory *memory, size_t size,
                                       struct mesh_page_header *ret);
 MUST_CHECK bool mesh_page_read(const struct mesh_page_memory *memory, size_t size, uint32_t index,
                                struct mesh_page_entry *ret);
-/* The index of the verdict on that way, by searching; UINT32_MAX: there is none. */
+/* The index of the verdict on that path, by searching; UINT32_MAX: there is none. */
 uint32_t mesh_page_find(const struct mesh_page_memory *memory, size_t size, struct nic_id local,
                         struct nic_id peer, uint16_t source_port,
                         enum mesh_page_direction direction);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS 4096 /* keys kept. An agent talks to hundreds of hosts */
+#define SLOTS 4096 /* keys that are kept. An agent exchanges packets with hundreds of hosts */
 #define NONE  UINT32_MAX
 
 static const char label[] = "foliot pair key 1";
@@ -20,11 +20,11 @@ struct host {
 
 struct slot {
     uint32_t host;
-    bool ours; /* we asked for it */
+    bool ours; /* this agent asked for it */
     struct probe_key keys[PAIR_FLEET_KEYS];
 };
 
-/* No hash table: a host's number is its place in hosts, and of the keys so many stay as there are slots. */
+/* No hash table: a host's number is its index in `hosts`. There are as many keys as slots. */
 struct pair_table {
     uint8_t secret[PAIR_SECRET_SIZE], public[PAIR_PUBLIC_SIZE];
     struct host *hosts;
@@ -136,7 +136,7 @@ void pair_table_fleet(struct pair_table *t, const struct probe_key *keys, size_t
     }
 }
 
-/* False: the other's public half is no key (a point of low order gives a secret that anybody knows). */
+/* False: the other's public half is not a key (a point of low order gives a secret that anybody can compute). */
 static bool make_keys(struct pair_table *t, const struct host *h, struct slot *slot)
 {
     uint8_t shared[crypto_scalarmult_curve25519_BYTES];
@@ -161,7 +161,7 @@ static bool make_keys(struct pair_table *t, const struct host *h, struct slot *s
     return true;
 }
 
-/* A host that has proven itself costs one key after each rotation, and nobody can claim to be it at more cost. */
+/* A host with a proof costs one key after each rotation, and a false claim to be that host can't cost more. */
 static bool may_work(struct pair_table *t, const struct host *h, int64_t now_s,
                      enum pair_asker asker)
 {
@@ -175,7 +175,7 @@ static bool may_work(struct pair_table *t, const struct host *h, int64_t now_s,
            t->work[newcomer ? PAIR_NEWCOMER : asker]++ < PAIR_WORK_MAX;
 }
 
-/* The oldest gives way; before it any that was only claimed. */
+/* The oldest slot is freed; before it, any slot that only a claim filled. */
 static uint32_t free_slot(const struct pair_table *t)
 {
     for (uint32_t i = 0; i < SLOTS; i++) {

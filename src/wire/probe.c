@@ -1,4 +1,4 @@
-/* probe.c: the probe packet to bytes and back. The layout is the table in probe.h. */
+/* probe.c: the probe packet to bytes and back. probe.h has the layout. */
 #include "wire/probe.h"
 
 #include <sodium.h>
@@ -56,13 +56,13 @@ static bool is_measure(enum probe_type type)
     return type == PROBE_MEASURE || type == PROBE_MEASURED || type == PROBE_ROUND;
 }
 
-/* What lies at 40: an earlier packet's stamps, or something else. */
+/* True if offset 40 has an earlier packet's stamps, false for other contents. */
 static bool has_stamps(enum probe_type type)
 {
     return !is_question(type) && !is_measure(type) && type < PROBE_DIGEST;
 }
 
-/* Digests and what is about queue pairs have nothing but what is their own. */
+/* Digests and packets about queue pairs have only fields of their own. */
 static bool is_bare(enum probe_type type)
 {
     return type >= PROBE_DIGEST;
@@ -450,7 +450,7 @@ static enum probe_error get_header(const uint8_t *bytes, struct probe *probe)
         .seq = le32_get(bytes + 132),
         .received = le32_get(bytes + 136),
     };
-    if (is_bare(probe->type)) { /* what is its own stands there */
+    if (is_bare(probe->type)) { /* fields of its own are there */
         probe->wanted = probe->dead = 0;
         probe->sqrt_p00 = probe->scale = 0;
         probe->h_ns = UINT32_MAX;
@@ -467,7 +467,7 @@ static enum probe_error get_header(const uint8_t *bytes, struct probe *probe)
     return probe->second && probe->type != PROBE_PAIR ? PROBE_ERROR_TYPE : PROBE_OK;
 }
 
-/* The bytes are from somebody who holds the key; they may still be nonsense. */
+/* The sender has the key; the fields may still be out of range. */
 static enum probe_error get_fields(const uint8_t *bytes, struct probe *probe)
 {
     const enum probe_type type = (enum probe_type)bytes[4];

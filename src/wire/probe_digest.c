@@ -1,4 +1,4 @@
-/* probe_digest.c: observations into a digest and out of it. The layout is the table in probe.h. */
+/* probe_digest.c: writes observations into a digest and reads them. probe.h has the layout. */
 #include <string.h>
 
 #include "base/endian.h"

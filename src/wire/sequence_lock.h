@@ -1,11 +1,11 @@
 /* sequence_lock.h: a struct in shared memory, copied in and out as single 64-bit words under a sequence number.
  *
- * One writer. It makes the number odd, writes, makes it even; a reader copies, and takes its copy only if the number
- * was even and the same before and after. Readers never wait: they try again, and give up after SEQUENCE_LOCK_TRIES (a
- * write takes about 1 us; a writer killed within one leaves an odd number).
+ * There is one writer. It makes the number odd, writes, and makes it even. A reader copies, and uses its copy only if the number
+ * was even and the same before and after. Readers never wait: they try again, and give up after SEQUENCE_LOCK_TRIES (a write
+ * takes about 1 us; a writer that is killed within one leaves an odd number).
  *
- * Acquire and release on every word instead of fences: the same instructions on x86, and ThreadSanitizer understands
- * it. Inline, for a reader of fleet time has no call to spare. */
+ * Each word has acquire and release order instead of fences: on x86 these are the same instructions, and ThreadSanitizer
+ * understands them. Inline, because a reader of fleet time has no time for a call. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static inline void sequence_lock_write(uint64_t *sequence, uint64_t *words, cons
     __atomic_store_n(sequence, (before | 1) + 1, __ATOMIC_RELEASE);
 }
 
-/* false: no whole copy came within the tries; *ret is then anything. */
+/* false: no consistent copy within the tries; *ret then has any bytes. */
 static inline bool sequence_lock_read(const uint64_t *sequence, const uint64_t *words, void *ret,
                                       size_t size)
 {
