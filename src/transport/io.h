@@ -116,7 +116,7 @@ struct io {
     bool (*trouble)(struct io *io, char *text, size_t size);
 };
 
-/* True for an IPv4 address, or one that is mapped into IPv6. same_ip ignores ports. */
+/* True for an IPv4 address, or one that is mapped into IPv6. io_address_same_ip() ignores ports. */
 bool io_address_is_v4(const struct io_address *address);
 bool io_address_same_ip(const struct io_address *a, const struct io_address *b);
 /* "10.0.0.1:4791", "[fd00::1]:4791"; text: at least 64 bytes. */
