@@ -48,7 +48,7 @@ struct world {
     struct fleet *brain;
     struct truth *hosts;
     struct fault faults[FAULT_MAX];
-    uint32_t now_s, numbers, began_s; /* began_s: of this controller */
+    uint32_t now_s, numbers, began_s; /* began_s: when this controller began */
 };
 
 static struct mono mono_at(uint32_t s)

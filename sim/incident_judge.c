@@ -1,17 +1,20 @@
-/* incident_judge.c: what is at fault, against what the brain tells of it. Several faults may be there at once, and overlap:
+/* incident_judge.c: compares the true faults with the brain's incidents. Several faults may be there at once, and overlap:
  *
- * - a told incident has the name of something that is at fault, or was until a moment ago; or of what nobody can tell from it,
- *   as other faults take all ways that could: a rail has three trunks to a spine, and two of them are dead. While a fault has
- *   no name yet, what its finders make of it may be shown instead, and nothing else;
- * - each fault that at least two hosts can tell from all others has one incident, and once it has its own name it is the same
- *   one until the fault is over;
- * - a host whose NICs are all well, and whose dead paths each have a finding, is ok. */
+ *   - An open incident has the name of an element with a fault, now or until a moment ago. It may also have the name of an
+ *     element that can't be told from it, because other faults take all ways that could show the difference (a rail has three
+ *     trunks to a spine, and two of them are dead). While a fault has no name yet, a guess of the hosts that found it may be
+ *     shown instead, and nothing else.
+ *   - Each fault that at least two hosts can tell from all others has one incident. Once it has its own name, the incident
+ *     stays the same until the fault is over.
+ *   - A host is ok if all its NICs are well and each of its dead paths has a finding.
+ */
 #include <stdio.h>
 
 #include "sim/incident_private.h"
 
-#define WITNESSES 2 /* hosts that miss something by one fault alone: with fewer nobody can tell */
-#define PROMOTE   3 /* faults of one switch are the switch's */
+/* hosts that miss packets by one fault alone: with fewer it can't be told from others */
+#define WITNESSES 2
+#define PROMOTE   3 /* so many faults of one switch count as the switch's */
 
 static void complain(struct world *w, uint64_t *count, const struct fault *x, const char *what,
                      const char *said)
@@ -49,7 +52,7 @@ static bool is_on(const struct element *e, const struct fault *x)
     }
 }
 
-/* Enough of it is at fault that it is that itself: all NICs of a host; several trunks of a switch. */
+/* So many of its parts have faults that the element itself does: all NICs of a host; several trunks of a switch. */
 static bool is_whole(const struct world *w, const struct element *e)
 {
     uint32_t count = 0;
@@ -81,7 +84,7 @@ static bool crosses(const struct element *e, uint32_t direction, const struct wa
            ((out && way->leaf_from == e->a.number) || (in && way->leaf_to == e->a.number));
 }
 
-/* Ways that are lost by no other fault are lost by this one just where they cross the element. */
+/* Of the ways that no other fault takes, this fault takes exactly those that cross the element. */
 static bool is_alike_in(const struct world *w, const struct element *e, uint32_t direction,
                         const struct fault *x)
 {
@@ -103,7 +106,7 @@ static bool is_alike_in(const struct world *w, const struct element *e, uint32_t
     return true;
 }
 
-/* Nobody can tell them apart: other faults take all ways that could. */
+/* They can't be told apart: other faults take all ways that could show the difference. */
 static bool is_alike(const struct world *w, const struct element *e, const struct fault *x)
 {
     return (e->kind == ELEMENT_NIC || e->kind == ELEMENT_TRUNK) &&
@@ -116,7 +119,7 @@ static uint32_t age(const struct world *w, const struct fault *x)
     return w->now_s - x->from_s;
 }
 
-/* Something of that name is at fault, or was until a moment ago. */
+/* An element of that name has a fault, now or until a moment ago. */
 static bool is_so(const struct world *w, const struct element *e)
 {
     bool so = false;
@@ -135,7 +138,7 @@ static bool is_so(const struct world *w, const struct element *e)
     return so;
 }
 
-/* One who finds it may think so: the fault is younger than its name, or changed a moment ago. */
+/* A host that found it may guess so: the fault is younger than its name, or changed a moment ago. */
 static bool is_guess(const struct world *w, const struct element *e, const struct fault *x)
 {
     const bool young =
@@ -168,7 +171,7 @@ static bool is_guessed(const struct world *w, const struct element *e)
     return guessed;
 }
 
-/* Hosts that miss something by this fault and by no other. What hangs on itself a host may be believed alone. */
+/* Hosts that miss packets by this fault and by no other. For a fault at a host itself, that host's word is enough. */
 static bool is_tellable(const struct world *w, const struct fault *x)
 {
     uint32_t count = 0;
@@ -207,7 +210,7 @@ static void judge_incidents(struct world *w)
     }
 }
 
-/* That it went on may not be known yet where it lost less from one moment to the next. */
+/* It may not be known yet that the fault lasts, if it lost less from one moment to the next. */
 static bool is_pausing(const struct world *w, const struct fault *x)
 {
     return x->turned && w->now_s < x->turn_s + LOSSY_S + 13 + RULES_S;
@@ -244,7 +247,7 @@ static void judge_fault(struct world *w, struct fault *x)
         }
     }
     if (count == 0 && x->vague_s > 0 && w->now_s < x->vague_s + SETTLE_S) {
-        return; /* what told it apart came back a moment ago */
+        return; /* the difference came back a moment ago */
     }
     if (count == 0 && !x->missed) {
         x->missed = true;
@@ -257,7 +260,7 @@ static void judge_fault(struct world *w, struct fault *x)
 
 /* ---- hosts -------------------------------------------------------------------------------------------------------- */
 
-/* A NIC of it is at fault, or was until a report ago. */
+/* A NIC of it has a fault, now or until a report ago. */
 static bool is_ill(const struct world *w, uint32_t host)
 {
     bool ill = false;
@@ -271,7 +274,7 @@ static bool is_ill(const struct world *w, uint32_t host)
     return ill;
 }
 
-/* An agent tells of its dead paths; of those beyond FINDING_HOSTS, which don't here, nothing is asked. */
+/* An agent reports its dead paths. Those beyond FINDING_HOSTS, which this world doesn't report, aren't judged. */
 static bool is_told(const struct world *w, uint32_t host, const struct way *way)
 {
     bool told = false;
@@ -303,7 +306,7 @@ static void judge_health(struct world *w)
     }
 }
 
-/* The youngest fault is this old. */
+/* The age of the youngest fault. */
 static uint32_t youngest(const struct world *w)
 {
     uint32_t least = UINT32_MAX;

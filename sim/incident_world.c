@@ -1,4 +1,5 @@
-/* incident_world.c: hosts, ways and black holes by a seed; what a controller tells its brain of them; and the judge. */
+/* incident_world.c: draws hosts, ways and black holes from a seed, reports them to the brain as a controller does, and calls the
+ * judge. */
 #include "sim/incident_world.h"
 
 #include <stdio.h>
@@ -63,7 +64,7 @@ bool incident_is_felt(const struct world *w, const struct fault *x)
     return x->used && !x->over && w->now_s >= x->from_s + SEEN_S;
 }
 
-/* All that came that way is lost, or a share of it, with that fault left out. */
+/* True state of a way: all packets are lost, or a share of them, by any fault except that one. */
 static enum way_state state_of(const struct world *w, const struct way *way,
                                const struct fault *without, uint32_t *ret_ppm)
 {
@@ -85,7 +86,7 @@ static enum way_state state_of(const struct world *w, const struct way *way,
     return state;
 }
 
-/* ---- what is told ------------------------------------------------------------------------------------------------- */
+/* ---- reports ------------------------------------------------------------------------------------------------------ */
 
 static int tell(struct world *w, enum brain_fact fact, const void *data, struct brain_answer *ret)
 {
@@ -116,7 +117,7 @@ static struct locate_route route_of(const struct way *way)
     return r;
 }
 
-/* all: clean ones too that nothing has asked for. */
+/* all: also clean paths that nothing has asked for. */
 static void tell_paths(struct world *w, uint32_t host, bool all)
 {
     const struct inquiry *q = brain_inquiry(w->brain);
@@ -165,7 +166,7 @@ static struct element trunk(uint32_t leaf, uint32_t spine)
     return e;
 }
 
-/* As a controller does it: from the leaf upwards. */
+/* Like a controller: from the leaf upwards. */
 static struct element element_from(const struct locate_element *e)
 {
     const bool swap = e->kind == ELEMENT_TRUNK && e->a >= 100000;
@@ -218,7 +219,7 @@ static void say(struct world *w, const struct word *own, uint32_t phase)
     tell(w, BRAIN_FINDING, &f, NULL);
 }
 
-/* Findings that another element explains by now. */
+/* Updates findings that another element explains by now. */
 static void retell(struct world *w)
 {
     const uint32_t version = inquiry_version(brain_inquiry(w->brain));
@@ -240,7 +241,7 @@ static bool same_place(const struct fault *x, const struct fault *y)
            (incident_of_nic(x) ? x->nic == y->nic : x->leaf == y->leaf && x->spine == y->spine);
 }
 
-/* It recovers in part: in one direction, or it loses a share from then on. */
+/* It recovers in part: in one direction, or it loses only a share from then on. */
 static void draw_turn(struct world *w, struct fault *x)
 {
     const bool both = x->kind == FAULT_NIC || x->kind == FAULT_TRUNK;
@@ -267,7 +268,8 @@ static void begin_fault(struct world *w, struct fault *x)
                         .from_s = w->now_s,
                         .until_s = w->now_s + 45 + below(w, 120)};
     for (uint32_t k = 0; k < FAULT_MAX;
-         k++) { /* what died a moment ago rests: it would be the same incident */
+         /* a fault that ended a moment ago can't return yet: it would be the same incident */
+         k++) {
         x->used = x->used &&
                   (&w->faults[k] == x || !w->faults[k].used || !same_place(x, &w->faults[k])) &&
                   (!w->past[k].used || !same_place(x, &w->past[k]));
@@ -278,7 +280,7 @@ static void begin_fault(struct world *w, struct fault *x)
     }
 }
 
-/* Each host makes something of it: the sender, a trunk, or nothing. */
+/* Each host guesses an element: the sender, a trunk, or none. */
 static struct element guess(struct world *w, const struct way *way)
 {
     switch (below(w, 3)) {
@@ -291,7 +293,7 @@ static struct element guess(struct world *w, const struct way *way)
     }
 }
 
-/* A way of that host that it swallows, and no other fault; INCOMING: none. */
+/* A way of that host that this fault takes, and no other fault; INCOMING: none. */
 static uint32_t way_lost(const struct world *w, const struct fault *x, uint32_t host)
 {
     uint32_t ppm;
@@ -319,7 +321,7 @@ static void open_finding(struct world *w, struct fault *x, uint32_t host, uint32
     say(w, f, FINDING_OPENED);
 }
 
-/* All that miss something report, and some say so. */
+/* All hosts that miss packets report, and some have a finding. */
 static void see_fault(struct world *w, struct fault *x)
 {
     x->seen = true;
@@ -334,7 +336,7 @@ static void see_fault(struct world *w, struct fault *x)
     }
 }
 
-/* Who tells of that way from now on: another fault that swallows it, if there is one. */
+/* The fault that keeps the finding from now on: another one that takes its way, if there is one. */
 static struct fault *heir_of(struct world *w, const struct fault *x, const struct word *f)
 {
     for (uint32_t k = 0; k < FAULT_MAX; k++) {
@@ -347,7 +349,7 @@ static struct fault *heir_of(struct world *w, const struct fault *x, const struc
     return NULL;
 }
 
-/* Findings whose way is as it was stay, also by another fault's doing; the others are over. */
+/* Findings whose way is as before stay, also if another fault is the cause; the others are over. */
 static void look_at_findings(struct world *w, struct fault *x)
 {
     uint32_t kept = 0, ppm;
@@ -369,7 +371,7 @@ static void look_at_findings(struct world *w, struct fault *x)
     x->finding_count = kept;
 }
 
-/* What was dead is told alive at once. */
+/* A path that was dead and is alive is reported at once. */
 static void report_changed(struct world *w)
 {
     for (uint32_t h = 0; h < w->config.hosts; h++) {
@@ -394,7 +396,7 @@ static void turn_fault(struct world *w, struct fault *x)
     look_at_findings(w, x);
 }
 
-/* Those who lose a share know it by now. */
+/* Hosts that lose a share know it by now. */
 static void tell_lossy(struct world *w, struct fault *x)
 {
     for (uint32_t h = 0; h < w->config.hosts && x->finding_count < FINDING_HOSTS; h++) {
