@@ -386,7 +386,7 @@ static void print_baseline(const json_t *b)
            field_time(b, "started_utc_ns").text, api_number_text(b, "hosts").text,
            all ? "" : " (measurements of ", all ? "" : api_number_text(b, "measured").text,
            all ? "" : " are kept)", api_text(b, "who"), field_time(b, "accepted_utc_ns").text,
-           name[0] != '\0' ? ": " : "", name);
+           name[0] != '\0' ? ", as " : "", name);
 }
 
 static int list_baselines(struct api *api)

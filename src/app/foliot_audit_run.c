@@ -295,15 +295,18 @@ int audit_print_diff(struct api *api, const char *was, const char *is)
         if (api->json) {
             api_print(api);
         } else {
+            printf("first: audit %s of %s; second: audit %s of %s\n", api_text(before, "run"),
+                   field_time(before, "started_utc_ns").text, api_text(after, "run"),
+                   field_time(after, "started_utc_ns").text);
             const size_t told = print_changes(api->answer, before, after);
             const size_t unread = print_unread_since(api->answer, after, before, "second") +
                                   print_unread_since(api->answer, before, after, "first");
-            printf("%s hosts are in both audits: %zu fact%s, %zu measurement%s and %zu result%s "
-                   "differ",
-                   api_number_text(api->answer, "hosts").text, facts, facts == 1 ? "" : "s",
-                   measured, measured == 1 ? "" : "s", told, told == 1 ? "" : "s");
-            printf(unread > 0 ? "; %zu host%s read in one of them only\n" : "\n", unread,
-                   unread == 1 ? " was" : "s were");
+            printf("%s hosts are in both audits", api_number_text(api->answer, "hosts").text);
+            printf(unread > 0 ? ", %zu of them %s read in one audit only" : "", unread,
+                   unread == 1 ? "was" : "were");
+            printf(": %zu fact%s, %zu measurement%s and %zu result%s differ\n", facts,
+                   facts == 1 ? "" : "s", measured, measured == 1 ? "" : "s", told,
+                   told == 1 ? "" : "s");
         }
         status = facts + measured + results > 0 ? EXIT_NOT_WELL : EXIT_WELL;
     }
