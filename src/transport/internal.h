@@ -57,8 +57,8 @@
 /* a lane that brought something within this time is looked at each time */
 #define BUSY_NS     1000000
 #define UNPOLLED_NS 1000000 /* a set that is not polled for so long: the housekeeping serves it */
-/* until it checks again whether the set is polled: the check takes processor time from the polling thread */
-#define POLLED_NS     10000000
+#define POLLED_NS                                                                                  \
+    10000000 /* until the next check whether the set is polled: it takes the polling thread's time */
 #define CARRIER_NS    10000000
 #define HANDSHAKE_NS  (1 * NS_PER_S)
 #define PENDING_MAX   64 /* connections without a proof of the key so far, */

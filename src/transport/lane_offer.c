@@ -17,15 +17,16 @@
 #include "transport/internal.h"
 #include "transport/lane_pair.h"
 
-#define OFFER_NS      (5 * NS_PER_S) /* from open to PROBE: resolving a neighbour may take a second */
-#define AGAIN_NS      NS_PER_S       /* after the first failure */
+#define OFFER_NS                                                                                   \
+    (5 * NS_PER_S)             /* from open to PROBE: it may take a second to resolve a neighbour */
+#define AGAIN_NS      NS_PER_S /* after the first failure */
 #define AGAIN_SHIFTS  6
 #define LASTS_NS      (10 * NS_PER_S) /* a queue pair that lived so long was a good one */
 #define SETTING_UP_NS NS_PER_MS       /* between two looks at one that is being made */
 /* a connection from which data came within this time is healthy */
 #define MUTE_NS (200 * NS_PER_MS)
-/* of the process: above this number, and again above four times this number, each has fewer cells */
-#define MANY_LANES 64
+#define MANY_LANES                                                                                 \
+    64 /* of the process: above this number, and above four times as many, each has fewer cells */
 
 static const struct io_qp_timeouts timeouts = {
     .timeout = QP_TIMEOUT, .retries = 6, .rnr_timer = 12, .rnr_retries = 7};

@@ -37,10 +37,11 @@
 #include "core/alert/rule.h"
 #include "core/finding/finding.h"
 
-#define ALERT_RULE_MAX     256
-#define ALERT_CAUSE_MAX    8  /* elements that could explain one alert */
-#define ALERT_ELEMENT_MAX  64 /* characters of an element's name */
-#define ALERT_CALLED_MAX   288 /* the name of an incident: several elements if the cause is unknown */
+#define ALERT_RULE_MAX    256
+#define ALERT_CAUSE_MAX   8  /* elements that could explain one alert */
+#define ALERT_ELEMENT_MAX 64 /* characters of an element's name */
+#define ALERT_CALLED_MAX                                                                           \
+    288 /* the name of an incident: it has several elements if the cause is not known */
 #define ALERT_TEXT_MAX     640 /* of a sentence */
 #define ALERT_ROUTE_MAX    16
 #define ALERT_STEP_MAX     4 /* of escalation, for each route */

@@ -14,8 +14,8 @@
 #define STALE_NS       (60 * NS_PER_S) /* a firing series without values for so long is stale */
 /* a series without values for so long is over if its host still reports: it is no longer measured */
 #define GONE_NS (900 * NS_PER_S)
-/* the longest delay of a notification that looks like part of something larger */
-#define GATHER_MAX_NS (1 * NS_PER_S)
+#define GATHER_MAX_NS                                                                              \
+    (1 * NS_PER_S) /* longest delay of a notification that looks like part of something larger */
 /* an unplaced alert belongs to a switch's fault that began within this time */
 #define SAME_ONSET_NS (1 * NS_PER_S)
 #define RESTORED_NS   (300 * NS_PER_S) /* a restored incident must be confirmed within this time */

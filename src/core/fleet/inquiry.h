@@ -22,8 +22,8 @@
 #include "core/fleet/locate.h"
 
 #define INQUIRY_TELLER 64 /* lost paths of one host */
-/* clean paths of one NIC or trunk, in each direction; of one host or router */
-#define INQUIRY_CLEAN 128
+#define INQUIRY_CLEAN                                                                              \
+    128 /* clean paths of one NIC or trunk, in each direction; of one host or router */
 #define INQUIRY_KNOWN 32 /* cases, with those that ended lately */
 #define INQUIRY_SINCE_NS                                                                           \
     (30 * NS_PER_S) /* a host dates a fault so much earlier than its reports show it */

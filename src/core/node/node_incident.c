@@ -16,8 +16,8 @@
 /* later: ways are learned meanwhile, and paths come back */
 #define AGAIN_LATE_NS NS_PER_S
 #define SLOW_NS       NS_PER_S /* meanwhile the windows of the other paths fill */
-/* paths that began within this time, without a better suspect, are one fault */
-#define ONE_CAUSE_NS (1500 * NS_PER_MS)
+#define ONE_CAUSE_NS                                                                               \
+    (1500 * NS_PER_MS) /* paths that began within it, without a better suspect, are one fault */
 #define ECHO_NS                                                                                    \
     (10 *                                                                                          \
      NS_PER_S) /* peers learn their ways anew, maybe into the same hole. What comes in can't be \

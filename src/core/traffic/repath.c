@@ -11,8 +11,8 @@
 #define ALIKE_NS       (500 * NS_PER_MS)
 /* the longest time that one look adds: there may be a pause between two */
 #define ALIKE_STEP (20 * NS_PER_MS)
-/* consecutive tries without success: if half of the paths are better, one of them succeeds in 15 of 16 */
-#define ALIKE_TRIES 4
+#define ALIKE_TRIES                                                                                \
+    4 /* tries in a row without success: if half of the paths are better, one succeeds in 15 of 16 */
 
 static const struct {
     int64_t least_ns, most_ns;
