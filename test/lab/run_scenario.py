@@ -1,15 +1,39 @@
 #!/usr/bin/env python3
-"""run_scenario.py FOLIOT SCENARIO: a scenario with real packets, in a lab of its own; skipped without root."""
+"""run_scenario.py FOLIOT SCENARIO: a scenario with real packets, in a lab of its own; skipped without root.
+
+Its bounds are of hosts that run. A play that broke one while the whole machine stood still for STILL_S or longer judges the machine, so it is played
+anew; one that broke a bound on a machine that ran has failed."""
 import os
+import re
 import subprocess
 import sys
+
+STILL_S, PLAYS = 0.5, 5
+FOLIOT, SCENARIO = (os.path.abspath(path) for path in sys.argv[1:3])
+NAME = f"scenario{os.getpid()}"
+
+
+def play():
+    """Its exit status; for how long the machine stood still."""
+    done = subprocess.run([FOLIOT, "lab", "--name", NAME, "run", SCENARIO], stdout=subprocess.PIPE, text=True, check=False)
+    print(done.stdout, end="", flush=True)
+    still = re.search(r"this machine stood still for up to ([0-9.]+) s", done.stdout)
+    return done.returncode, float(still[1]) if still else 0.0
+
+
+def main():
+    status = 1
+    for _ in range(PLAYS):
+        try:
+            status, still_s = play()
+        finally:
+            subprocess.call([FOLIOT, "lab", "--name", NAME, "down"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if status == 0 or still_s < STILL_S:
+            break
+    return status
+
 
 if os.geteuid() != 0:
     print("the lab needs root")
     sys.exit(77)
-name = f"scenario{os.getpid()}"
-try:
-    sys.exit(subprocess.call([os.path.abspath(sys.argv[1]), "lab", "--name", name, "run", sys.argv[2]]))
-finally:
-    subprocess.call([os.path.abspath(sys.argv[1]), "lab", "--name", name, "down"], stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL)
+sys.exit(main())
