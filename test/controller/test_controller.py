@@ -382,6 +382,7 @@ class TestFleet(fleet.Fleet):
         second = 10**9
         for n in range(3):
             self.join(n)
+        begun = time.monotonic()
         for n, every in enumerate((1, 10, 25)):
             reports = [(i, wire.report(at=at * second, covers=every * 1000, extra=wire.data(11, wire.job_process(
                 "4711", n, 3, rate=10**9, sent=at * 125_000_000, age=at * 1000)))) for i, at in enumerate(range(every, 101, every), 1)]
@@ -389,14 +390,16 @@ class TestFleet(fleet.Fleet):
             self.assertEqual(status, 200, body)
         past = self.get("/api/v1/jobs/4711")["past"]
         self.assertEqual(past["step_ns"], 10 * second)
-        inner = past["rate_bps"][1:-1]  # hosts were asked one after the other: ends don't meet
-        self.assertGreaterEqual(len(inner), 7, past)
+        apart = 1 + int((time.monotonic() - begun) // 10)  # steps: hosts were asked one after the other, ends don't meet
+        inner = past["rate_bps"][apart:-apart]
+        self.assertGreaterEqual(len(inner), 9 - 2 * apart, past)
+        self.assertGreater(len(inner), 0, past)
         self.assertEqual([r for r in inner if r is None or abs(r / 3e9 - 1) > 0.02], [], past)
         mine = self.request("POST", "/api/v1/tokens", {"name": "t", "role": "viewer", "scope": "h0"})[2]["token"]
         self.assertEqual(c.stop(), 0)
         c = self.controller()
         kept = self.get("/api/v1/jobs/4711")["past"]
-        self.assertEqual([kept["rate_bps"][1:len(inner) + 1], kept["from_utc_ns"]], [inner, past["from_utc_ns"]])
+        self.assertEqual([kept["rate_bps"][apart:apart + len(inner)], kept["from_utc_ns"]], [inner, past["from_utc_ns"]])
         self.assertEqual(self.request("GET", "/api/v1/jobs/4711", token=mine)[0], 404, "its hosts are known, too")
         for n in range(3):  # it goes on: the same job
             report = wire.report(covers=1000, extra=wire.data(11, wire.job_process("4711", n, 3)))
@@ -404,7 +407,7 @@ class TestFleet(fleet.Fleet):
         self.assertEqual([(j["job"], j["processes"]) for j in self.get("/api/v1/jobs")["items"]], [("4711", 3)])
         c.stop(signal.SIGKILL)  # the last minutes may be gone, the job isn't
         self.controller()
-        self.assertEqual(self.get("/api/v1/jobs/4711")["past"]["rate_bps"][1:len(inner) + 1], inner)
+        self.assertEqual(self.get("/api/v1/jobs/4711")["past"]["rate_bps"][apart:apart + len(inner)], inner)
 
     def test_jobs_from_two_hosts_are_one(self):
         self.start(**fleet.PAUSE)
@@ -430,7 +433,9 @@ class TestFleet(fleet.Fleet):
         detail = self.get("/api/v1/jobs/4711?user=1000")
         self.assertEqual(len(detail["flows"]), 4)
         self.assertEqual([flow["reason"] for flow in detail["flows"] if flow["state"] == "down"], ["carrier", "carrier"])
-        self.assertEqual(set(detail["past"]["rate_bps"]), {None}, "reports of these seconds may still come")
+        past, covers = detail["past"], 10**10
+        open_ns = self.get("/api/v1/status")["now_utc_ns"] - covers  # reports of what ended later may still come
+        self.assertEqual({rate for i, rate in enumerate(past["rate_bps"], 1) if past["from_utc_ns"] + i * past["step_ns"] > open_ns} - {None}, set(), past)
         self.assertEqual(self.request("GET", "/api/v1/jobs/12")[0], 404)
 
         def foliot(*words):
@@ -528,8 +533,11 @@ class TestFleet(fleet.Fleet):
         time.sleep(1)
         self.controller()
         agents[0].wait_log("answers again", 12)
-        self.wait(lambda: len(self.events(kind="link", host="h1")) >= 2 * flaps, 12, lambda: str(self.events(kind="link")))
-        events = [e for e in reversed(self.events(kind="link", host="h1")) if e["word"] in ("down", "up")]
+
+        def told():  # what a restarted agent finds of its links, and what it counts, are events of other words
+            found = [e for e in reversed(self.events(kind="link", host="h1")) if e["word"] in ("down", "up")]
+            return len(found) >= 2 * flaps and found
+        events = self.wait(told, 12, lambda: str(self.events(kind="link")))
         self.assertEqual([e["word"] for e in events], ["down", "up"] * flaps)
         self.assertEqual(sorted(events, key=lambda e: e["at_utc_ns"]), events)
         # when it happened, not when it was told: that was at once

@@ -261,10 +261,12 @@ class TestOnAFault(TestPrometheus):
                 found.setdefault(alert["labels"]["alertname"], []).append(alert["labels"])
         return found
 
-    def fires(self, name, **labels):
-        self.wait(lambda: any(labels.items() <= a.items() for a in self.alerts().get(name, [])), fleet.IO_S,
-                  lambda: f"{name} {labels}: {json.dumps(self.alerts(), indent=1)}{self.logs()}")
+    def fires(self, name, kept=lambda: True, **labels):
+        """All alerts of that name, when one with these labels is among them. kept() keeps it firing."""
+        found = self.wait(lambda: kept() and (all_of := self.alerts().get(name, [])) and any(labels.items() <= a.items() for a in all_of) and all_of, fleet.IO_S,
+                          lambda: f"{name} {labels}: {json.dumps(self.alerts(), indent=1)}{self.logs()}")
         self.fired.add(name)
+        return found
 
     def shows(self, title, true, part=0):
         """A panel's query has values for which `true` holds; {labels as text: value}."""
@@ -324,8 +326,8 @@ class TestOnAFault(TestPrometheus):
         self.ip("c", "link", "set", "p1x0", "down")
         self.shows("Links down", lambda v: v == {"": 1})
         self.shows("Open incidents", lambda v: v.get("h1/nic0 h1 warning") == 1)
-        self.fires("FoliotIncident", element="h1/nic0", host="h1")
-        self.assertEqual({a["severity"] for a in self.alerts()["FoliotIncident"]} - {"page", "warning", "info"}, set())
+        found = self.fires("FoliotIncident", element="h1/nic0", host="h1")
+        self.assertEqual({a["severity"] for a in found} - {"page", "warning", "info"}, set())
         self.shows("Open findings", lambda v: v[""] >= 1)
         for _ in range(3):  # a loose one
             for state in ("up", "down"):
@@ -360,10 +362,8 @@ class TestOnAFault(TestPrometheus):
             self.shows(title, lambda v, least=least: worse() and v.get("h2", 0) > least, part)
         for part in range(3):
             self.shows("Controller: reports", lambda v: worse() and max(v.values()) > 0, part)
-        self.wait(lambda: worse() and "FoliotReportsLost" in self.alerts(), fleet.IO_S, self.logs)
-        self.fires("FoliotReportsLost", host="h2")
-        self.wait(lambda: worse() and "FoliotNicUnwatched" in self.alerts(), fleet.IO_S, self.logs)
-        self.fires("FoliotNicUnwatched", host="h2")
+        self.fires("FoliotReportsLost", worse, host="h2")
+        self.fires("FoliotNicUnwatched", worse, host="h2")
         # traffic, and the controller itself
         self.shows("Received", lambda v: v["h0"] > 0)
         self.shows("Sent", lambda v: v["h0"] > 0)
