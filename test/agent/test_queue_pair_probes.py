@@ -6,6 +6,7 @@ import fcntl
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -20,6 +21,7 @@ LIBRARY, TREES, FOLIOT, AGENT = (os.path.abspath(sys.argv.pop()) for _ in range(
 KEY = "key 1 000102030405060708090a0b0c0d0e0f 2025-01-01T00:00:00Z\n"
 PORT = "sys/class/infiniband/fake0/ports/1"
 PATIENCE_S = 120
+LATE_MS = 250  # of the slower class: much more than a busy machine makes of any packet, and both ways less than what counts as lost
 
 
 UDP = 17
@@ -150,7 +152,13 @@ class TestQueuePairProbes(unittest.TestCase):
         return pair if pair is not None and all(c["out"] and c["in"] for c in pair["classes"]) else None
 
     def findings(self, i):
-        return [f for f in self.answer(i, "findings").get("findings", []) if f["open"] and f["finding"] == "rdma-port"]
+        answer = self.answer(i, "findings")
+        return [f for f in answer["findings"] if f["open"] and f["finding"] == "rdma-port"] if "findings" in answer else None  # None: no answer
+
+    def port(self, i):
+        """What `links` tells of its only port; {}: the agent stands still."""
+        ports = self.answer(i, "links").get("verbs_ports", [])
+        return ports[0] if ports else {}
 
     def wait(self, true, what):
         end = time.monotonic() + PATIENCE_S
@@ -173,23 +181,22 @@ class TestQueuePairProbes(unittest.TestCase):
             for direction in (c[d] for c in pair["classes"] for d in ("out", "in")):
                 self.assertGreaterEqual(direction["owd_ns"], direction["half_ns"])
                 self.assertGreater(direction["half_ns"], 0)
-        shown = self.ask(0, "mesh")
-        self.assertIn("between queue pairs", shown.stdout)
-        self.assertRegex(shown.stdout, r"h0/nic0 <> h1/nic0 +fake0/1 +job \(DSCP 26\) +[0-9.]+ us ±[0-9.]+ us ")
-        self.wait(lambda: not self.findings(0) and not self.findings(1), "no class is slower")
-        self.late(50)
+        row = r"between queue pairs(?s:.*)h0/nic0 <> h1/nic0 +fake0/1 +job \(DSCP 26\) +[0-9.]+ us ±[0-9.]+ us "
+        self.wait(lambda: re.search(row, self.ask(0, "mesh").stdout), "its row, with delays")
+        self.wait(lambda: self.findings(0) == [] and self.findings(1) == [], "no class is slower")
+        self.late(LATE_MS)
         for i in range(2):
             found = self.wait(lambda i=i: self.findings(i), "the class is slower")
             self.assertRegex(found[0]["text"], r"RDMA packets of the job's class \(DSCP 26\) take \d+\.\d+ ms, unmarked ones between the same ports")
             self.assertEqual(found[0]["from"]["nic"], i)
-        self.wait(lambda: self.pair(0)["class_slow"], "the pair has it")
-        self.wait(lambda: [t["trouble"] for t in self.answer(0, "links")["verbs_ports"][0]["troubles"]] == ["class"], "the port has it")
+        self.wait(lambda: (self.pair(0) or {}).get("class_slow"), "the pair has it")
+        self.wait(lambda: [t["trouble"] for t in self.port(0).get("troubles", [])] == ["class"], "the port has it")
         self.wait(lambda: "for rules for its DSCP" in self.ask(0, "links").stdout, "what to do")
-        job = self.wait(lambda: [c for c in (self.measured(0) or {"classes": []})["classes"] if c["class"] == "job" and c["out"]["owd_ns"] > 40e6], "its delay")[0]
-        self.assertGreaterEqual(job["out"]["owd_ns"] + job["out"]["half_ns"], 50e6)  # no less than it was
+        job = self.wait(lambda: [c for c in (self.measured(0) or {"classes": []})["classes"] if c["class"] == "job" and c["out"]["owd_ns"] > 0.8e6 * LATE_MS], "its delay")[0]
+        self.assertGreaterEqual(job["out"]["owd_ns"] + job["out"]["half_ns"], 1e6 * LATE_MS)  # no less than it was
         self.late(0)
         for i in range(2):
-            self.wait(lambda i=i: not self.findings(i), "it is over")
+            self.wait(lambda i=i: self.findings(i) == [], "it is over")
 
     def job_page(self, i, pair, traffic_class, path_port=0):
         """A process of a job with one lane, as the job page of wire/job_page.h has it."""
@@ -218,7 +225,7 @@ class TestQueuePairProbes(unittest.TestCase):
         for i in range(2):
             classes = self.wait(lambda i=i: (p := self.measured(i)) and len(p["classes"]) == 2 and p["classes"], "the job's class")
             self.assertEqual([(c["class"], c["traffic_class"], c["service_level"]) for c in classes], [("reference", 0, 0), ("job", 106, 3)])
-        self.assertRegex(self.ask(0, "mesh").stdout, r"job \(DSCP 26, SL 3\)")
+        self.wait(lambda: re.search(r"job \(DSCP 26, SL 3\)", self.ask(0, "mesh").stdout), "the class in its row")
         for page in pages:
             page.close()
         self.wait(lambda: (p := self.measured(0)) and len(p["classes"]) == 1, "the job has ended")
@@ -247,7 +254,7 @@ class TestQueuePairProbes(unittest.TestCase):
             self.wait(lambda: self.ports_of(tap, 2) == {0: {ports[0]}, 104: {ports[0]}}, "both classes, from that port alone")
         with raw_socket(self.spaces[1]) as tap:
             self.wait(lambda: self.ports_of(tap, 2) == {0: {ports[1]}, 104: {ports[1]}}, "questions and answers")
-        process = self.answer(0, "jobs", "job")["processes"][0]
+        process = self.wait(lambda: self.answer(0, "jobs", "job").get("processes"), "the job")[0]
         self.assertEqual([lane["path_port"] for lane in process["lane_list"]], [ports[0]], process)
 
     def test_an_agent_that_is_started_anew(self):
@@ -265,6 +272,12 @@ class TestQueuePairProbes(unittest.TestCase):
         pair = self.pair(i)
         return (pair["classes"][0]["asked"], pair["classes"][0]["lost"]) if pair else (0, 0)
 
+    def began_at(self):
+        """The number of the question with which h0's queue pair with h1 began, or one before it; None: there is no pair, or no answer yet. Questions
+        have numbers one after the other, and of a pair they are counted."""
+        out = (pair := self.pair(0)) and pair["classes"][0]["out"]
+        return out["newest"]["exchange"] - pair["classes"][0]["asked"] if out else None
+
     def test_what_was_recorded_changes_nothing(self):
         """Somebody on the way records all that h1 sends, and sends it again after its agent was started anew."""
         self.start(0, job_class="")
@@ -272,9 +285,11 @@ class TestQueuePairProbes(unittest.TestCase):
         self.wait(lambda: self.measured(0) and self.measured(1), "delays")
         with raw_socket(self.spaces[1]) as tap:
             frames = self.wait(lambda: len(f := record(tap, time.monotonic() + 4)) > 20 and f, "something to record")
+            self.wait(lambda: self.counts(0)[0] > 12, "some questions")
+            before = self.wait(self.began_at, "answers")
             self.stop(1)
             self.start(1, job_class="")
-            self.wait(lambda: self.pair(0) is None or self.counts(0)[0] < 8, "it is another queue pair")
+            self.wait(lambda: (began := self.began_at()) is not None and (began - before) % 2**32 in range(8, 2**31), "it is another queue pair")
             self.wait(lambda: self.measured(0) and self.measured(1), "its delays")
 
             def undisturbed():
@@ -294,7 +309,7 @@ class TestQueuePairProbes(unittest.TestCase):
         for i in range(2):
             pair = self.wait(lambda i=i: self.measured(i), "delays between LIDs")
             self.assertEqual(pair["device"], "fake0")
-        self.assertEqual(self.answer(0, "links")["verbs_ports"][0]["link"], "infiniband")
+        self.assertEqual(self.wait(lambda: self.port(0), "its port")["link"], "infiniband")
 
     def test_roce_v1_only(self):
         self.write(f"root0/{PORT}/gid_attrs/types/5", "IB/RoCE v1\n")
@@ -304,7 +319,7 @@ class TestQueuePairProbes(unittest.TestCase):
         self.assertIn("RDMA port has GIDs of RoCE v1 only", found[0]["text"])
         self.assertIsNone(self.pair(0))
         self.write(f"root0/{PORT}/gid_attrs/types/5", "RoCE v2\n")
-        self.wait(lambda: self.measured(0) and not self.findings(0), "the right type")
+        self.wait(lambda: self.measured(0) and self.findings(0) == [], "the right type")
 
 
 if os.geteuid() != 0 or shutil.which("ip") is None:

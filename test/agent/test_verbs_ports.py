@@ -48,9 +48,10 @@ class TestVerbsPorts(unittest.TestCase):
 
     def write(self, name, text, mode=0o644):
         os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path(name), "w", encoding="utf-8") as file:
+        with open(self.path("new"), "w", encoding="utf-8") as file:
             file.write(text)
-        os.chmod(self.path(name), mode)
+        os.chmod(self.path("new"), mode)
+        os.rename(self.path("new"), self.path(name))  # the agent reads it as it was or as it is
 
     def put(self, name, text):
         self.write(os.path.join("root", name), text)
@@ -83,6 +84,11 @@ class TestVerbsPorts(unittest.TestCase):
         ports = self.answer().get("verbs_ports", [])
         return ports[0] if ports else {"troubles": [{"trouble": "none yet"}]}
 
+    def port_in(self, trouble):
+        """The port, if that is its only trouble."""
+        port = self.port()
+        return [t["trouble"] for t in port["troubles"]] == [trouble] and port
+
     def troubles(self):
         return [t["trouble"] for t in self.port()["troubles"]]
 
@@ -91,7 +97,7 @@ class TestVerbsPorts(unittest.TestCase):
         try:
             return [f for f in json.loads(done.stdout)["findings"] if f["open"] and f["finding"] == "rdma-port"]
         except (json.JSONDecodeError, KeyError):
-            return []
+            return None  # no answer
 
     def event(self, word, text=""):
         return [e for e in self.answer().get("events", []) if e["event"] == word and re.search(text, e["text"])]
@@ -107,18 +113,20 @@ class TestVerbsPorts(unittest.TestCase):
             self.fail(f"not within {PATIENCE_S} s: {what}\n{json.dumps(self.answer().get('verbs_ports'))}\n{log.read()}")
 
     def move_gid(self, before, after):
+        """At once, as a driver does: the agent doesn't look in between."""
+        self.agent.send_signal(signal.SIGSTOP)
         for kind in ("gids", "gid_attrs/types", "gid_attrs/ndevs"):
             os.rename(self.path(f"root/{PORT}/{kind}/{before}"), self.path(f"root/{PORT}/{kind}/{after}"))
         self.put(f"{PORT}/gids/{before}", "0000:0000:0000:0000:0000:0000:0000:0000\n")
+        self.agent.send_signal(signal.SIGCONT)
 
     def test_what_becomes_of_a_port(self):
         self.start()
-        self.wait(lambda: self.port().get("gid_index") == 5 and not self.troubles(), "an active port")
-        port = self.port()
+        port = self.wait(lambda: (p := self.port()).get("gid_index") == 5 and not p["troubles"] and p, "an active port")
         self.assertEqual((port["device"], port["port"], port["interface"], port["nic"], port["link"], port["state"]),
                          ("fake0", 1, "nic0", 0, "roce", "active"))
         self.assertEqual((port["gid"], port["mtu"], port["rate_bps"], port["lid"]), ("10.1.0.2", 1024, 400 * 10**9, None))
-        self.assertEqual((port["counters"]["ack_timeouts"], port["downs"], self.answer()["verbs_trouble"]), (13, 0, None))
+        self.assertEqual((port["counters"]["ack_timeouts"], port["downs"], self.wait(self.answer, "an answer")["verbs_trouble"]), (13, 0, None))
         self.move_gid(5, 6)
         moved = self.wait(lambda: self.event("gid-moved", r"fake0/1: GID 10\.1\.0\.2 moved from index 5 to 6"), "the index moved")
         self.assertEqual((moved[0]["nic"], moved[0]["name"]), (0, "nic0"))
@@ -127,11 +135,11 @@ class TestVerbsPorts(unittest.TestCase):
         self.assertEqual((len(found), found[0]["from"]["nic"]), (1, 0))
         self.assertIn("GID of the RDMA port moved from index 5 to 6", found[0]["text"])
         self.move_gid(6, 5)
-        self.wait(lambda: not self.troubles() and not self.findings(), "the index is back")
+        self.wait(lambda: not self.troubles() and self.findings() == [], "the index is back")
         for index in (4, 5):  # 4: a global IPv6 address
             self.put(f"{PORT}/gid_attrs/types/{index}", "IB/RoCE v1\n")
         self.wait(lambda: self.troubles() == ["roce-v1"], "the wrong type")
-        done = self.links()
+        done = self.wait(lambda: (found := self.links()).returncode != 3 and found, "an answer")  # 3: the agent stands still
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"h0 +fake0/1 nic0 +roce +roce-v1")
         self.assertIn("h0 fake0/1: it has GIDs of RoCE v1 only, which isn't routed and takes one path: switch RoCE v2 on\n", done.stdout)
@@ -148,29 +156,28 @@ class TestVerbsPorts(unittest.TestCase):
         self.wait(lambda: self.port().get("mtu") == 1024 and not self.troubles(), "an active port")
         self.put(f"{PORT}/state", "1: DOWN\n")
         run("ip", "-n", self.space, "link", "set", "wire0", "down")  # its device tells PORT_ERR
-        self.wait(lambda: self.troubles() == ["down"], "it is down")
-        self.assertEqual(self.port()["downs"], 1)
+        port = self.wait(lambda: self.port_in("down"), "it is down")
+        self.assertEqual(port["downs"], 1)
         self.put(f"{PORT}/state", "4: ACTIVE\n")
         run("ip", "-n", self.space, "link", "set", "wire0", "up")
         self.wait(lambda: not self.troubles(), "it is up")
         self.put("sys/class/net/nic0/mtu", "9000")
-        self.wait(lambda: ["MTU" in f["text"] for f in self.findings()] == [True], "its MTU is at odds")
+        self.wait(lambda: ["MTU" in f["text"] for f in self.findings() or ()] == [True], "its MTU is at odds")
         os.rename(self.path("root/sys/class/infiniband/fake0"), self.path("away"))
-        self.wait(lambda: self.troubles() == ["gone"], "it is gone")
-        port = self.port()
+        port = self.wait(lambda: self.port_in("gone"), "it is gone")
         self.assertEqual([port[k] for k in ("state", "mtu", "rate_bps", "gid", "gid_index", "counters")], ["gone", None, None, None, None, {}])
-        self.wait(lambda: ["gone" in f["text"] for f in self.findings()] == [True], "what went has no other finding")
+        self.wait(lambda: ["gone" in f["text"] for f in self.findings() or ()] == [True], "what went has no other finding")
         self.put("sys/class/net/nic0/mtu", "1500")
         os.rename(self.path("away"), self.path("root/sys/class/infiniband/fake0"))
         self.wait(lambda: self.port().get("mtu") == 1024 and not self.troubles(), "it is back, and open")
-        self.assertTrue(self.event("rdma-well", "it is over: the device is gone"))
+        self.wait(lambda: self.event("rdma-well", "it is over: the device is gone"), "its end is told")
 
     def test_without_the_library(self):
         self.plant("connectx-infiniband.txt", "mlx5_2", "mlx5_2")
         self.start(library="/nowhere/libibverbs.so.1")
         self.wait(lambda: self.answer().get("verbs_trouble"), "the library is missing")
-        self.wait(lambda: len(self.answer().get("verbs_ports", [])) == 4 and self.port().get("gid_index") == 5, "all ports")
-        ports = {f"{p['device']}/{p['port']}": p for p in self.answer()["verbs_ports"]}
+        found = self.wait(lambda: len(p := self.answer().get("verbs_ports", [])) == 4 and p[0].get("gid_index") == 5 and p, "all ports")
+        ports = {f"{p['device']}/{p['port']}": p for p in found}
         self.assertEqual((ports["fake0/1"]["mtu"], ports["mlx5_2/1"]["lid"], ports["mlx5_2/1"]["nic"]), (None, 0x1c2, None))
         self.assertIn("no-subnet-manager", [t["trouble"] for t in ports["mlx5_10/1"]["troubles"]])
         event = self.wait(lambda: self.event("rdma-trouble", "mlx5_10/1: no subnet manager"), "told without a NIC")[0]

@@ -219,8 +219,7 @@ class TestCrowd(fleet.Fleet):
             self.assertTrue(slow.recv(4096).startswith(b"HTTP/1.1 200 "))
             print(f"{rows} events: {path}: {took * 1e3:.0f} ms, meanwhile {others} others answered, the slowest in {worst * 1e3:.1f} ms")
             if "finding" not in path:  # there are none: nothing to look through
-                # A loop that waits for the store answers two at most, the second one at its end. A busy machine has time for few, too, but not so late.
-                self.assertTrue(others > 3 or worst < took / 2, (path, others, worst, took))
+                self.assertGreater(others, 3, path)
             slow.close()
             quick.close()
 
