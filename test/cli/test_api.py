@@ -149,7 +149,7 @@ class Api(unittest.TestCase):
                 with socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET) as probe:  # it listens, and would have noted it
                     probe.connect(self.path("s.sock") if kind == "unix" else ("127.0.0.1", int(port)))
                     probe.sendall(b"probe")
-                    end = time.monotonic() + 30
+                    end = time.monotonic() + 120
                     while not (os.path.exists(heard) and os.path.getsize(heard) >= 5) and time.monotonic() < end:
                         time.sleep(0.02)
                 with open(heard, "rb") as file:

@@ -103,6 +103,7 @@ def test_no_rank_outlives_the_command():
     path = f"/proc/{command.pid}/task/{command.pid}/children"
     ranks = []
     while len(ranks) < 2:
+        assert command.poll() is None, command.returncode
         with open(path, encoding="ascii") as children:
             ranks = [int(word) for word in children.read().split()]
         time.sleep(0.01)

@@ -2,6 +2,7 @@
 
 `tools/install-deps test` makes the root once, in build/deps/. Each machine runs on a copy in memory and leaves nothing behind.
 """
+import contextlib
 import os
 import subprocess
 import tempfile
@@ -58,11 +59,13 @@ class Machine:
         self.pid = None
 
     def wait_up(self, seconds=300):
-        end = time.monotonic() + seconds
+        end, booted = time.monotonic() + seconds, False
         while time.monotonic() < end and self.process.poll() is None:
-            with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="utf-8") as file:
-                children = file.read().split()
-            if children and os.readlink(f"/proc/{children[0]}/exe").endswith("/systemd"):
+            with contextlib.suppress(OSError):  # it ends: the next look finds that
+                with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="utf-8") as file:
+                    children = file.read().split()
+                booted = bool(children) and os.readlink(f"/proc/{children[0]}/exe").endswith("/systemd")
+            if booted:
                 self.pid = children[0]
                 if self.run("systemctl", "is-system-running", "--wait", check=False).stdout.strip() in ("running", "degraded"):
                     subprocess.run(["nsenter", "--uts", "-t", self.pid, "hostname", self.name], check=True)
