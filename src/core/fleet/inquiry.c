@@ -488,6 +488,7 @@ static void follow(struct inquiry *q, struct mono now)
         if (k != NULL) {
             k->c = c;
             k->over = now;
+            q->version++; /* what is still lost there is lost by something else */
         }
     }
     for (uint32_t i = q->known_count; i-- > 0;) {

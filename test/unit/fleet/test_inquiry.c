@@ -330,6 +330,38 @@ static void what_is_over_explains_nothing_new(void **state)
     assert_true(both > 0);
 }
 
+/* Two overlap, and the older one is over. What is still lost is explained by the other one, so all ask anew. */
+static void what_goes_on_is_asked_anew(void **state)
+{
+    const struct locate_element trunk = {ELEMENT_TRUNK, DIRECTION_OUT, 1 + 5 % 4, SPINE_KEY};
+
+    world_new(1, 64, 4, 4);
+    pass(12);
+    const struct mono began = now();
+    fault((struct locate_element){ELEMENT_NIC, DIRECTION_BOTH, 5, 0}, 1);
+    tell_now();
+    pass(30);
+    fault(trunk, 1);
+    tell_now();
+    pass(30);
+    const uint32_t version = inquiry_version(w.q);
+    heal();
+    fault(trunk, 1);
+    pass(25);
+    assert_int_not_equal(inquiry_version(w.q), version);
+    uint32_t both = 0;
+    for (uint32_t i = 0; i < w.count; i++) {
+        const struct locate_route *r = &w.ways[i].p.route;
+        struct locate_element e;
+        if (w.ways[i].loss > 0 && r->from.index == 5) {
+            assert_true(inquiry_place(w.q, began, r, NULL, &e));
+            assert_int_equal(e.kind, ELEMENT_TRUNK);
+            both++;
+        }
+    }
+    assert_true(both > 0);
+}
+
 static void two_faults_have_two(void **state)
 {
     uint32_t named = 0, worlds = 0;
@@ -618,6 +650,7 @@ int main(void)
         cmocka_unit_test(nothing_is_named_before_all_have_reported),
         cmocka_unit_test(the_next_fault_has_one_name),
         cmocka_unit_test(what_is_over_explains_nothing_new),
+        cmocka_unit_test(what_goes_on_is_asked_anew),
         cmocka_unit_test(two_faults_have_two),
         cmocka_unit_test(gray_loss_is_named),
         cmocka_unit_test(it_begins_and_ends),
