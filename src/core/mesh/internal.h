@@ -181,6 +181,7 @@ struct mesh_edge {
     struct nic_id nic;
     struct host_id host;
     struct mono heard, started;
+    struct mono talks; /* it has been heard since then, without a gap of NIC_SILENT_NS / 2 */
     struct mono pair_nominal, pair_next, single_next;
     uint32_t round; /* of pairs */
     /* A packet outside any window, from a peer that is not heard otherwise. It is only echoed. If it is no replay, its sender can

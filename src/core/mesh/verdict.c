@@ -143,6 +143,9 @@ void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
         verdict_gap(e, now,
                     heard && mono_sub(now, e->heard).ns < GAP_ROUNDS * m->config.interval.ns);
     }
+    e->talks = e->heard.ns == MONO_NEVER.ns || mono_sub(now, e->heard).ns > NIC_SILENT_NS / 2
+                   ? now
+                   : e->talks;
     e->heard = now;
     e->heard_since_ack += !mesh_is_late(m, now); /* packets that waited in the own socket are old */
     in->touched = now;
@@ -407,14 +410,15 @@ static void deaf_tick(struct mesh *m, struct mono now, int edge)
     }
 }
 
-/* The same host is heard on another NIC and is in time: its agent runs, so silence here means more. */
+/* The same host is in time and has been heard on another NIC for a while: its agent runs, so silence here means more. After a wait
+ * an agent is heard on one of its NICs first. */
 static bool host_talks(const struct mesh *m, const struct mesh_edge *e, struct mono now)
 {
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         const struct mesh_edge *other = &m->edges[edge];
 
         if (other->used && other != e && host_id_equal(other->host, e->host) && !other->peer_late &&
-            peer_talks(m, other, now)) {
+            peer_talks(m, other, now) && mono_sub(now, other->talks).ns >= NIC_SILENT_NS / 2) {
             return true;
         }
     }

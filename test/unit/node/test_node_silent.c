@@ -101,6 +101,31 @@ static void a_silent_nic_of_a_host_that_lives(void **state)
     assert_int_equal(f.rules_out, RULES_OUT_PEER_HOST | RULES_OUT_OWN_HOST);
 }
 
+/* An agent that waited for a while speaks by one NIC first, and by the other one a moment later: no NIC was silent alone. */
+static void a_host_that_speaks_again_has_no_silent_nic(void **state)
+{
+    for (uint32_t seed = 1; seed <= 8; seed++) {
+        world_done(&w);
+        world_init(&w, seed, 3, 2);
+        for (uint32_t h = 0; h < 3; h++) {
+            world_start(&w, h);
+        }
+        world_run(&w, 3 * NS_PER_S);
+        set_loss(1, 0, 0, 1);
+        set_loss(1, 1, 0, 1);
+        world_run(&w, 1100 * NS_PER_MS);
+        set_loss(1, 0, 0, 0);
+        world_run(&w, 300 * NS_PER_MS);
+        set_loss(1, 1, 0, 0);
+        world_run(&w, 3 * NS_PER_S);
+        for (uint32_t h = 0; h < 3; h += 2) {
+            for (uint32_t i = 0; i < w.hosts[h].finding_count; i++) {
+                assert_int_not_equal(w.hosts[h].findings[i].finding.kind, FINDING_PEER_SILENT);
+            }
+        }
+    }
+}
+
 /* The newest finding of that host's silence at host 0. */
 static const struct finding *silence_of(uint32_t host)
 {
@@ -307,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_silent_host_is_one_sentence),
         T(a_silent_nic_of_a_host_that_lives),
+        T(a_host_that_speaks_again_has_no_silent_nic),
         T(hosts_that_fall_silent_at_once_are_not_named),
         T(who_stays_silent_is_named),
         T(what_falls_silent_later_hides_nobody),
