@@ -107,6 +107,10 @@ static struct path_fates trials_of_death(const struct path_half *half, struct mo
         }
         return (struct path_fates){.sent = lost > 0 ? lost : 1, .lost = lost > 0 ? lost : 1};
     }
+    if (half->state == PATH_ALIVE && half->since.ns > since.ns &&
+        mono_sub(now, half->since).ns < EVIDENCE_FATE_NS) { /* back: the bad one may be, too */
+        return (struct path_fates){0, 0};
+    }
     if (half->state == PATH_ALIVE && half->heard.ns != MONO_NEVER.ns &&
         half->heard.ns >= sent_after.ns) {
         return (struct path_fates){.sent = 1 + touches(sent_after, half->heard)};

@@ -6,6 +6,7 @@
 #define WAY_BOX_MAX       (MESH_HOP_MAX + 2)
 #define EVIDENCE_TOUCH_NS (200 * NS_PER_MS) /* between packets of a path */
 #define EVIDENCE_ACK_NS   (300 * NS_PER_MS) /* from a packet to its echo, at most */
+#define EVIDENCE_FATE_NS  (EVIDENCE_TOUCH_NS + EVIDENCE_ACK_NS) /* the next packet's fate is known */
 /* an element that loses more than this share of all its paths loses everything */
 #define EVIDENCE_SHARE_ALL 0.9
 

@@ -127,7 +127,9 @@ struct path_out {
     uint8_t trace_answered; /* one bit for each hop that answered since the trace began */
     uint8_t trace_rounds;
     struct mono traced;
-    struct mono trace_began; /* the first packet whose answer may be among those */
+    struct mono trace_began;            /* the first packet whose answer may be among those */
+    uint32_t trace_at_us[MESH_HOP_MAX]; /* a hop's first answer since then, modulo 2^32 */
+    struct mono proven;                 /* it was called dead; 0: never */
     /* it got another port: until a packet from it arrives, the peer's reports are about the old one */
     struct mono moved;
     struct mono verified; /* the last time when its way was verified */

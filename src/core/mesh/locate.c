@@ -5,8 +5,6 @@
 #include "core/mesh/suspect.h"
 
 #define BACKGROUND 0.0025 /* half of the loss that a good path may have */
-/* By then the fate of a path's next packet is known. */
-#define STANDS_NS (EVIDENCE_TOUCH_NS + EVIDENCE_ACK_NS)
 
 static void count_explained(const struct mesh *m, const struct locate_case *c,
                             struct evidence_view view, struct mesh_location *where)
@@ -69,8 +67,7 @@ static void note_began(struct mono since, struct mono heard, struct host_id host
 {
     const bool first = host_id_equal(w->hosts[0], host), second = host_id_equal(w->hosts[1], host);
 
-    if (heard.ns == MONO_NEVER.ns ||
-        mono_sub(heard, since).ns > EVIDENCE_TOUCH_NS + EVIDENCE_ACK_NS) {
+    if (heard.ns == MONO_NEVER.ns || mono_sub(heard, since).ns > EVIDENCE_FATE_NS) {
         return;
     }
     w->more = w->more || (!first && !second && w->heard[1].ns != INT64_MIN);
@@ -149,7 +146,7 @@ static bool stands(struct mesh *m, struct mono now, uint32_t half, struct mono d
         *w = (struct wide_name){.half = half, .died = died, .key = key, .at = now};
     }
     w->looked = now;
-    return mono_sub(now, w->at).ns >= STANDS_NS;
+    return mono_sub(now, w->at).ns >= EVIDENCE_FATE_NS;
 }
 
 /* With others' reports, only if this host's own observations don't suffice. The way of incoming packets is the one that their

@@ -9,6 +9,7 @@
 #define TRACE_OLD      (2 * NS_PER_S)
 #define TRACE_ROUNDS   2
 #define TRACE_APART_US 100000
+#define STANDS_US      500000 /* the fate of a path's next packet is known then */
 
 /* Another path of this NIC with the same hops was traced just now: its answers are used. */
 static const struct path_out *traced_alike(const struct mesh *m, struct mono now, uint32_t local,
@@ -49,6 +50,18 @@ static bool trace_counts(const struct path_out *out, struct mono now)
     return false;
 }
 
+/* The path lost a packet that was sent after the hop's answer: the hole was still there. Packets that prove a death are sent
+ * before it is proven; and the fate of any packet is known when the next ones should have come. Else the answer may have come
+ * through because the hole was over. */
+static bool answer_counts(const struct path_out *out, struct mono now, int hop)
+{
+    const int64_t age_us = (uint32_t)(now.ns / NS_PER_US) - out->trace_at_us[hop]; /* modulo 2^32 */
+    const bool dead = out->half.state == PATH_DEAD && out->proven.ns != 0;
+    const int64_t proven_us = dead ? mono_sub(now, out->proven).ns / NS_PER_US : STANDS_US;
+
+    return age_us >= STANDS_US || age_us >= proven_us + PROOF_WAIT_NS / NS_PER_US;
+}
+
 int trace_reached(const struct path_out *out, struct mono now)
 {
     int last = -1;
@@ -58,7 +71,8 @@ int trace_reached(const struct path_out *out, struct mono now)
         return -1;
     }
     for (int hop = 0; hop < out->hop_count; hop++) {
-        last = (out->trace_answered & (1u << hop)) != 0 ? hop : last;
+        last =
+            (out->trace_answered & (1u << hop)) != 0 && answer_counts(out, now, hop) ? hop : last;
     }
     return last;
 }
@@ -92,6 +106,11 @@ void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path)
     out->trace_rounds++;
     out->traced = now;
     if (alike) {
+        for (uint32_t hop = 0; hop < MESH_HOP_MAX; hop++) {
+            if ((alike->trace_answered & ~out->trace_answered & (1u << hop)) != 0) {
+                out->trace_at_us[hop] = alike->trace_at_us[hop];
+            }
+        }
         out->trace_answered |= alike->trace_answered;
         out->traced = alike->traced;
         out->trace_began =
@@ -117,8 +136,10 @@ static void note_answer(struct mesh *m, struct mono now, uint32_t local, uint64_
         for (uint8_t p = 0; e->used && p < e->path_count; p++) {
             struct path_out *out = &e->out[p];
             if (signature != 0 && out->signature == signature && out->trace_rounds > 0 &&
-                mono_sub(now, out->traced).ns < TRACE_OLD) {
+                mono_sub(now, out->traced).ns < TRACE_OLD &&
+                (out->trace_answered & (1u << hop)) == 0) {
                 out->trace_answered |= (uint8_t)(1u << hop);
+                out->trace_at_us[hop] = (uint32_t)(now.ns / NS_PER_US);
             }
         }
     }

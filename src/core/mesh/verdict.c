@@ -62,6 +62,7 @@ void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
                                                                         : now;
     if (direction == DIRECTION_OUT) {
         e->out[path].revive = 0;
+        e->out[path].proven = state == PATH_DEAD ? now : e->out[path].proven;
         /* a dead path is not a lossy one, nor is a path whose peer was silent */
         if (state == PATH_DEAD || was == PATH_DEAD || was == PATH_UNKNOWN) {
             e->out[path].test = (struct loss_test){0};
