@@ -83,7 +83,9 @@ bool digest_seen(const struct mesh *m, struct mono now, int edge, uint8_t path,
 
     *ret = (struct probe_observation){.to = e->nic, .path = path};
     if (!e->used || e->silent || path >= e->path_count || last.ns == MONO_NEVER.ns ||
-        (!bad && out->half.state != PATH_ALIVE) || !set_hops(m, out, out->hop_count, ret)) {
+        (!bad && out->half.state != PATH_ALIVE) ||
+        (bad ? discovery_way_astray(out) : !discovery_way_holds(out)) ||
+        !set_hops(m, out, out->hop_count, ret)) {
         return false;
     }
     ret->age_ms = age_ms(now, last);

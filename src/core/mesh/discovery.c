@@ -279,8 +279,13 @@ static void verify_failed(struct mesh *m, struct mono now, struct mesh_edge *e, 
             }
         }
     }
-    e->out[p].rerouted = now;
+    e->out[p].rerouted = e->out[p].astray = now;
     e->discover_next = now; /* it takes another way now */
+}
+
+bool discovery_way_astray(const struct path_out *out)
+{
+    return out->astray.ns > out->verified.ns;
 }
 
 bool discovery_way_holds(const struct path_out *out)
@@ -303,6 +308,25 @@ static bool verify_answer(struct mesh *m, struct mono now, int edge, uint32_t se
     } else {
         e->out[p].verified = now;
     }
+    return true;
+}
+
+/* A dead path isn't verified, but it is traced. By another router than the known one it goes another way, and where it ends is
+ * there. Where its edge's ports go is asked anew. */
+static bool trace_astray(struct mesh *m, struct mono now, int edge, uint32_t seq, uint32_t router)
+{
+    struct mesh_edge *e = &m->edges[edge];
+    const uint8_t ttl = (uint8_t)seq, p = (uint8_t)(seq >> 8) & 0x3f;
+
+    if ((seq & (TRACE_FLAG | VERIFY_FLAG)) != TRACE_FLAG ||
+        (seq >> 16) != (e->generation & 0xffff) || p >= e->path_count || ttl == 0 ||
+        ttl > MESH_HOP_MAX || e->out[p].hops[ttl - 1] == 0 ||
+        hops_same_router(m, e->out[p].hops[ttl - 1], router)) {
+        return false;
+    }
+    verify_failed(m, now, e, p);
+    e->discovered = e->placed = false;
+    e->place_next = now;
     return true;
 }
 
@@ -400,7 +424,9 @@ void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id 
         return;
     }
     m->counters.hops_heard++;
-    if (token != 0 && asked->token == token && verify_answer(m, now, edge, asked->seq, router)) {
+    if (token != 0 && asked->token == token &&
+        (verify_answer(m, now, edge, asked->seq, router) ||
+         (asked->path == MESH_PATH_PROBE && trace_astray(m, now, edge, asked->seq, router)))) {
         return;
     }
     if (discovery_trace_answer(m, now, edge, source_port, router)) {

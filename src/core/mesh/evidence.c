@@ -43,7 +43,8 @@ void evidence_chain(const struct mesh *m, const struct mesh_edge *e, uint8_t p, 
     const struct path_out *out = &e->out[p];
 
     ret->count = 0;
-    if (out->hop_count == 0 || p >= e->path_count || (e->unsorted && !goes_out)) {
+    if (out->hop_count == 0 || p >= e->path_count || (e->unsorted && !goes_out) ||
+        discovery_way_astray(out)) {
         return;
     }
     ret->boxes[ret->count++] = evidence_nic(m->nics[e->local].id);
@@ -353,6 +354,9 @@ void evidence_tell_all(struct mesh *m, struct mono now, struct mono since,
             evidence_chain(m, e, p, view.out, &chain);
             if (view.loss && !discovery_way_holds(&e->out[p])) {
                 continue; /* its losses were gathered over a long time, partly on other ways */
+            }
+            if (t.lost == 0 && !discovery_way_holds(&e->out[p])) {
+                chain.count = 0; /* it came some way, maybe not this one */
             }
             if (t.sent > 0 && (chain.count > 0 || t.lost == 0)) {
                 const struct locate_route route =

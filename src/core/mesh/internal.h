@@ -134,6 +134,7 @@ struct path_out {
     struct mono moved;
     struct mono verified; /* the last time when its way was verified */
     struct mono rerouted; /* the fabric changed a route then, perhaps on this way */
+    struct mono astray;   /* another router than the known one answered on it */
     struct loss_share share;
     uint32_t seq_next, acked, judged;
     uint32_t trial_us;      /* when the newest trial was sent */
@@ -452,6 +453,8 @@ void verdict_late(struct mesh *m, struct mono now, struct span late);
 void discovery_tick(struct mesh *m, struct mono now, uint32_t local);
 /* True if the path's way is known, and was verified after the last change of a route that may concern it. */
 bool discovery_way_holds(const struct path_out *out);
+/* Its own packets were seen to go another way than the known one. */
+bool discovery_way_astray(const struct path_out *out);
 struct mono discovery_due(const struct mesh *m, uint32_t local);
 void discovery_reached(struct mesh *m, struct mono now, int edge, uint32_t seq);
 #define TRACE_FLAG  0x8000u

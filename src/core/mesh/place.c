@@ -161,6 +161,7 @@ void place_done(struct mesh *m, struct mono now, int edge, const struct discover
         const bool dead = out->half.state == PATH_DEAD;
 
         memcpy(out->hops, d->hops[out->half.port - m->config.port_base], sizeof(out->hops));
+        out->astray = (struct mono){0};
         if (dead) {
             out->hops[0] = out->hops[0] != 0 ? out->hops[0] : ends.first;
             out->hops[ends.length - 1] =
