@@ -13,6 +13,9 @@
 enum {
     TAILS_LEAST = 200 /* with fewer values the tails can't be seen: they are taken for heavy */
 };
+/* Of the chance that is allowed, the part of the order. Nine times the last of four, once or twice not: 4e-6, 1e-4, 1e-3. With a
+ * fifth of it once is enough for a lone candidate, and the rest loses a quarter. */
+#define ORDER_SHARE 0.2
 
 /* Quantiles of Student's t: the ratio of the outer 1 % to the quarter shows the freedom. */
 static const struct tails {
@@ -102,12 +105,22 @@ void outlier_add(const struct outlier_cohort *c, struct outlier_retest *t, doubl
     const double share = count <= 2 ? 1.0 / count : acos(-1.0) / 2 / count;
     t->width = fmax(t->width, sqrt(1 + share));
     sample_insert(t->worse, t->count++, worse_by(c, own, sample_median(beside, count)));
+    t->last += worse_by(c, own, beside[c->rule.low ? 0 : count - 1]) > 0;
+    t->beside = t->count == 1 || count < t->beside ? count : t->beside;
 }
 
 /* Of two in the middle the lower one: then more than half are at least as bad. */
 double outlier_worse(const struct outlier_retest *t)
 {
     return t->count > 0 ? t->worse[(t->count - 1) / 2] : 0;
+}
+
+/* It is like the others, and was the last of them so often. Looked at once, after all retests. */
+static double chance_of_order(const struct outlier_retest *t)
+{
+    return t->count < OUTLIER_RETESTS_MOST
+               ? 1
+               : binomial_tail(t->count, t->last, 1.0 / (t->beside + 1));
 }
 
 double outlier_chance(const struct outlier_cohort *c, const struct outlier_retest *t)
@@ -118,8 +131,9 @@ double outlier_chance(const struct outlier_cohort *c, const struct outlier_retes
     if (t->count < OUTLIER_RETESTS_LEAST || worse <= 0) {
         return 1;
     }
-    const double one = c->scale > 0 ? student_tail(worse / (c->scale * t->width), c->freedom) : 0;
-    return fmin(LOOKS * binomial_tail(t->count, t->count - (t->count - 1) / 2, one), 1);
+    const double one = c->scale > 0 ? student_tail(worse / (c->scale * t->width), c->freedom) : 0,
+                 by_size = LOOKS * binomial_tail(t->count, t->count - (t->count - 1) / 2, one);
+    return fmin(fmin(by_size / (1 - ORDER_SHARE), chance_of_order(t) / ORDER_SHARE), 1);
 }
 
 bool outlier_undecided(const struct outlier_cohort *c, const struct outlier_retest *t,

@@ -1,18 +1,21 @@
-/* outlier.h: finds the members that are worse, of many that should be alike: of thousands that are measured, some are worse by
- * chance.
+/* outlier.h: who of many that ought to be alike is measured worse, where thousands are measured and some are worse by chance.
  *
- * There are two stages. The screen looks at one value of each member and names candidates: those further from the middle than
- * most, and by at least half of what matters. It fails nobody: of thousands, some are that far off by chance. Candidates are
- * measured again, beside members from the middle in the same seconds: so a cause that slows all at once slows both. Only these
- * retests decide: their median difference must be at least what matters, and chance must be ruled out over all candidates of the
- * run together.
+ * In two stages. The screen looks at one value of each and names candidates: further from the middle than most, and by at least
+ * half of what matters. It condemns nobody: of thousands some are that far off by chance, however far that is. Candidates are
+ * measured afresh, beside members from the middle in the same seconds, so that what slows all at once slows both. The verdict
+ * is by these retests alone: the median of what they are worse by is at least what matters, and chance is ruled out over all
+ * candidates of the run together.
  *
- * The chance of one retest is that of a Student t; its freedom is by the cohort's own tails (at least 3, which means a few in a
- * thousand are ten spreads off). For the median of n retests more than half had to be that far off at once. There are three
- * retests at least and nine at most. A candidate that looks like the others ends early, and so does one that would be accepted
- * whatever the rest gives. Each look costs: the probability is multiplied by the number of possible looks.
+ * How likely chance is: that of a Student t whose freedom is by the cohort's own tails (3 at least, where a few in a
+ * thousand are ten spreads off), for one retest; for the median of n of them more than half had to be that far off at once.
+ * Three retests are the least, nine the most; who looks like the others ends early, and who would be accepted whatever the
+ * rest turn out to be. Each look costs: the probability is multiplied by the looks that could be taken.
  *
- * Units are the caller's, the same within one cohort. Sans-I/O; nothing allocates. */
+ * What noise is like is often not known well: few are measured, or what the first values vary by is not what retests do. So after
+ * the last retest the order counts, too, which asks for no noise at all: one like the others is the worst of four in one retest
+ * of four, and in all nine in one case of 262,144. Of the chance that is allowed the order has a fifth, and Student's t the rest.
+ *
+ * Units are the caller's, the same for all of one cohort. Sans-I/O; nothing allocates. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,6 +49,8 @@ struct outlier_retest {
     uint32_t count;
     double worse[OUTLIER_RETESTS_MOST]; /* difference to the members beside it, ascending */
     double width;                       /* noise of such a difference, in scales: the widest one */
+    uint32_t last;                      /* retests in which it was worse than all beside it */
+    uint32_t beside;                    /* the fewest of those */
 };
 
 /* scratch: room for `count` values. False: there are too few values. */

@@ -846,6 +846,27 @@ static void what_retests_vary_by_tells(void **state)
     assert_true(found >= 98);
 }
 
+/* Retests vary by more than a quarter of what matters, and first tests between leaves by much more. So nobody knows what chance
+ * does, and the order of those that are tested in the same seconds tells. */
+static void the_order_of_retests_tells(void **state)
+{
+    uint32_t found = 0;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct world w = world_of(16 + 4 * (uint32_t)(seed % 4), 1, seed);
+        const uint32_t bad = (uint32_t)prng_below(&w.prng, w.count);
+        struct played x;
+        w.far = 0.6;
+        w.spread = 0.03;
+        w.share[bad][0] = 0.8;
+        play(&w, &x);
+        assert_int_equal(count_slower(&x, &w, bad), 0);
+        found += nic_of(&x.p, bad, 0)->verdict == PERF_SLOWER;
+        free(x.memory);
+    }
+    print_message("found %u of 100\n", found);
+    assert_true(found >= 92);
+}
+
 /* Slow in the first tests, and well afterwards: it is not slower. */
 static void fresh_tests_alone_tell(void **state)
 {
@@ -1003,6 +1024,7 @@ int main(void)
         cmocka_unit_test(chance_makes_nobody_slower),
         cmocka_unit_test(retests_find_who_is_slower),
         cmocka_unit_test(what_retests_vary_by_tells),
+        cmocka_unit_test(the_order_of_retests_tells),
         cmocka_unit_test(fresh_tests_alone_tell),
         cmocka_unit_test(each_kind_has_a_cohort_of_its_own),
         cmocka_unit_test(what_matters_is_set),
