@@ -624,7 +624,7 @@ int main(int argc, char **argv)
     static struct fleet fleet;
     struct looks l[2];
     uint32_t all[KINDS] = {0}, named[KINDS] = {0}, usual[KINDS] = {0}, others = 0;
-    double more = 0, least = INFINITY;
+    double more = 0, least = INFINITY, most = 0;
     open_look(&l[0]);
     open_look(&l[1]);
     fleet.list = (struct mesh_fleet){.seed = 1, .peers = fleet.peers, .peer_count = NICS};
@@ -658,9 +658,11 @@ int main(int argc, char **argv)
             100.0 * ((double)by_audit - by_others) / (by_others > 0 ? by_others : 1);
         more += share / sets;
         least = share < least ? share : least;
+        most += 100.0 * ((double)w.count - by_others) / (by_others > 0 ? by_others : 1) / sets;
     }
-    printf("{\"sets\": %d, \"more\": %.2f, \"least\": %.2f, \"others\": %u, \"kinds\": {", sets,
-           more, least, others);
+    printf("{\"sets\": %d, \"more\": %.2f, \"least\": %.2f, \"most\": %.2f, \"others\": %u, "
+           "\"kinds\": {",
+           sets, more, least, most, others);
     for (int k = 0; k < KINDS; k++) {
         printf("%s\"%s\": [%u, %u, %u]", k > 0 ? ", " : "", kind_names[k], all[k], named[k],
                usual[k]);
