@@ -478,8 +478,8 @@ static double typical_raw_ns(struct clock *c)
     return count > 0 ? c->values[count / 2] : 0;
 }
 
-/* Paths that take longer than before, by less than a queue would show: one direction does, or both, and nobody can know. Paths that
- * share a part of the fabric do so together, and then their edges agree. So it isn't divided by their number. */
+/* Paths that take longer than before, by less than a queue would show. It may be one direction or both: a member can't know.
+ * Paths that share a part of the fabric grow together, and then their edges agree. So the sum isn't divided by the number of edges. */
 static double paths_risen_ns(struct clock *c)
 {
     int count = 0;

@@ -411,8 +411,8 @@ static void deaf_tick(struct mesh *m, struct mono now, int edge)
     }
 }
 
-/* The same host is in time and has been heard on another NIC for a while: its agent runs, so silence here means more. After a wait
- * an agent is heard on one of its NICs first. */
+/* The same host is in time and has been heard on another NIC for a while: its agent runs, so silence here means more. After a
+ * wait an agent is heard on one of its NICs first. */
 static bool host_talks(const struct mesh *m, const struct mesh_edge *e, struct mono now)
 {
     for (int edge = 0; edge < m->edge_capacity; edge++) {

@@ -64,8 +64,8 @@ static void a_standing_queue_moves_no_clock(void **state)
     free(s);
 }
 
-/* All that goes to half of the hosts takes 150 ns longer, less than software stamps scatter: no queue is seen, the edges agree, and
- * those hosts' clocks go along. How much that may be the round trips show. */
+/* All that goes to half of the hosts takes 150 ns longer, less than software stamps scatter: no queue is seen, the edges agree,
+ * and those hosts' clocks go along. The round trips show how much that may be. */
 static void a_path_that_rises_unseen_widens_the_bound(void **state)
 {
     struct scenario *s = calloc(1, sizeof(*s));
