@@ -479,7 +479,7 @@ static double typical_raw_ns(struct clock *c)
 }
 
 /* Paths that take longer than before, by less than a queue would show. It may be one direction or both: a member can't know.
- * Paths that share a part of the fabric grow together, and then their edges agree. So the sum isn't divided by the number of edges. */
+ * Paths that share a part of the fabric grow together, and then their edges agree. So it isn't divided by the number of edges. */
 static double paths_risen_ns(struct clock *c)
 {
     int count = 0;
