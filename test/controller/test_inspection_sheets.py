@@ -66,6 +66,21 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual(self.get(f"{RUNS}/{run}")["not_read"][0]["note"].startswith("its reader <script>"), True)
         self.assertNotIn("\x1b", json.dumps(self.get(f"{RUNS}/{run}"), ensure_ascii=False))
 
+    def test_kept_once(self):
+        """A sheet has rows of its own: the report that brought it is kept without it."""
+        self.start()
+        self.join(0)
+        self.say(1, covers=1000)
+        run = self.begin()
+        lines = "".join(f"module\tvalue\tm{i}\t{os.urandom(60).hex()}\t/x\n" for i in range(60))
+        self.say(2, self.sheet(run, 1, ("os", lines, b"")), covers=1000)
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 30, lambda: str(self.get(f"{RUNS}/{run}")))
+        with contextlib.closing(sqlite3.connect(self.path("data", "store.db"))) as store:
+            self.assertGreater(store.execute("SELECT max(length(body)) FROM fact_body").fetchone()[0], 3000)
+            count, largest = store.execute("SELECT count(*), max(length(body)) FROM report").fetchone()
+        self.assertEqual(count, 2)
+        self.assertLess(largest, 1000)
+
     def begin_matrix(self):
         """An audit of h0 and h1 that waits for the rows of its matrix."""
         now = time.time_ns()

@@ -341,6 +341,31 @@ static Foliot__V1__Report *open_report(struct controller *c, struct fleet_host *
     return report;
 }
 
+/* Puts a rollup into the history, without the parts that have rows of their own. Adds what it takes in the store. */
+static int keep_report(struct controller *c, const struct fleet_host *h, int64_t at_ns,
+                       const Foliot__V1__Report *report, const Foliot__V1__SealedReport *sealed,
+                       size_t *stored)
+{
+    Foliot__V1__Report kept = *report;
+    const void *body = sealed->body.data;
+    size_t size = sealed->body.len;
+    int r = 0;
+    if (report->table != NULL || report->sheet != NULL || report->matrix != NULL ||
+        report->perf != NULL || report->n_events > 0) {
+        kept.table = NULL;
+        kept.sheet = NULL;
+        kept.matrix = NULL;
+        kept.perf = NULL;
+        kept.n_events = 0;
+        r = message_encode(&kept.base, &c->encoded);
+        r = r < 0 ? r : message_pack(c->encoded.bytes, c->encoded.size, &c->packed);
+        body = c->packed.bytes;
+        size = c->packed.size;
+    }
+    *stored += size + QUOTA_ROW_BYTES;
+    return r < 0 ? r : store_report_put(c->store, h->id, at_ns, body, size);
+}
+
 /* Returns 0, or an error of the store. */
 static int take_report(struct controller *c, struct fleet_host *h, const Foliot__V1__Batch *batch,
                        const Foliot__V1__SealedReport *sealed, int64_t now_ns)
@@ -368,9 +393,8 @@ static int take_report(struct controller *c, struct fleet_host *h, const Foliot_
                                     c->packed.bytes, c->packed.size);
         stored += c->packed.size + QUOTA_ROW_BYTES;
     }
-    if (r == 0 && report->covers_ms > 0) { /* events have their own rows */
-        r = store_report_put(c->store, h->id, at, sealed->body.data, sealed->body.len);
-        stored += sealed->body.len + QUOTA_ROW_BYTES;
+    if (r == 0 && report->covers_ms > 0) {
+        r = keep_report(c, h, at, report, sealed, &stored);
     }
     h->bytes += sealed->body.len;
     h->reports++;
