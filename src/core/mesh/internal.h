@@ -394,6 +394,7 @@ void verdict_share(struct mesh *m, struct mono now, int edge, uint8_t path, doub
 /* prober.c: decides what is sent when */
 void prober_round(struct mesh *m);
 void prober_edge_start(struct mesh *m, struct mono now, int edge);
+void prober_edge_again(struct mesh *m, struct mono now, int edge); /* its rounds begin anew */
 void prober_edge_tick(struct mesh *m, struct mono now, int edge);
 void prober_hear_pair(struct mesh *m, struct mono now, int edge);
 void prober_burst(struct mesh *m, struct mono now, int edge, uint8_t path);

@@ -564,8 +564,27 @@ static void tick_fetch(const struct mesh *m, struct mono now, int after)
     }
 }
 
+/* The host's clock went back. What was due by it would be due when it is there again, and the host would be silent until then. */
+static void back_in_time(struct mesh *m, struct mono now)
+{
+    mesh_on_sleep(m, now);
+    m->promised = now;
+    m->digests.next = m->digests.until = now;
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        if (m->edges[edge].used) {
+            prober_edge_again(m, now, edge);
+        }
+    }
+    for (uint32_t i = 0; i < m->config.nic_count; i++) {
+        m->nics[i].discovery.next = mono_min(m->nics[i].discovery.next, now);
+    }
+}
+
 void mesh_tick(struct mesh *m, struct mono now)
 {
+    if (mono_before(now, m->last_tick)) {
+        back_in_time(m, now);
+    }
     mesh_notice_late(m, now);
     credits_grow(m, now);
     m->last_tick = now;

@@ -39,10 +39,33 @@ void prober_round(struct mesh *m)
     }
 }
 
-void prober_edge_start(struct mesh *m, struct mono now, int edge)
+/* Edges are spread over the interval, so that neither the host nor a peer sends everything at once. */
+static void start_rounds(struct mesh *m, struct mono now, int edge)
 {
     struct mesh_edge *e = &m->edges[edge];
     const uint64_t spread = hash_u64(m->nics[e->local].id.index, e->nic.index);
+
+    e->pair_nominal = mono_add(now, span_ns((int64_t)(spread % (uint64_t)m->config.interval.ns)));
+    e->pair_next = e->pair_nominal;
+    e->single_next = MONO_NEVER;
+    e->full_next = mono_add(now, span_ns((int64_t)(spread % (2 * NS_PER_S))));
+    mesh_due(m, edge, e->pair_next);
+}
+
+void prober_edge_again(struct mesh *m, struct mono now, int edge)
+{
+    struct mesh_edge *e = &m->edges[edge];
+
+    for (uint8_t p = 0; p < e->path_count; p++) {
+        e->out[p].burst_next = MONO_NEVER;
+        e->out[p].burst_left = e->out[p].burst_wait = 0;
+    }
+    start_rounds(m, now, edge);
+}
+
+void prober_edge_start(struct mesh *m, struct mono now, int edge)
+{
+    struct mesh_edge *e = &m->edges[edge];
 
     e->path_count = (uint8_t)m->config.path_limit;
     for (uint8_t p = 0; p < e->path_count; p++) {
@@ -50,13 +73,8 @@ void prober_edge_start(struct mesh *m, struct mono now, int edge)
         e->out[p].seq_next = (uint32_t)prng_u64(&m->prng);
         e->out[p].trials_judged = e->out[p].seq_next - 1;
     }
-    /* edges are spread over the interval, so that neither the host nor a peer sends everything at once */
-    e->pair_nominal = mono_add(now, span_ns((int64_t)(spread % (uint64_t)m->config.interval.ns)));
-    e->pair_next = e->pair_nominal;
-    e->single_next = MONO_NEVER;
     e->discover_next = now;
-    e->full_next = mono_add(now, span_ns((int64_t)(spread % (2 * NS_PER_S))));
-    mesh_due(m, edge, e->pair_next);
+    start_rounds(m, now, edge);
 }
 
 /* The end with the higher id sends half an interval after the other one: it turns its phase towards that. */

@@ -126,6 +126,21 @@ static void a_host_that_speaks_again_has_no_silent_nic(void **state)
     }
 }
 
+/* Its host's clock goes back by ten seconds, as a copy of a virtual machine's may. It goes on sending at once. */
+static void a_host_whose_clock_goes_back_is_not_silent(void **state)
+{
+    uint32_t told = 0;
+
+    w.hosts[1].offset -= 10 * NS_PER_S;
+    world_run(&w, 5 * NS_PER_S);
+    for (uint32_t h = 0; h < 3; h += 2) {
+        for (uint32_t i = 0; i < w.hosts[h].finding_count; i++) {
+            told += w.hosts[h].findings[i].finding.kind == FINDING_PEER_SILENT;
+        }
+    }
+    assert_int_equal(told, 0);
+}
+
 /* The newest finding of that host's silence at host 0. */
 static const struct finding *silence_of(uint32_t host)
 {
@@ -333,6 +348,7 @@ int main(void)
         T(a_silent_host_is_one_sentence),
         T(a_silent_nic_of_a_host_that_lives),
         T(a_host_that_speaks_again_has_no_silent_nic),
+        T(a_host_whose_clock_goes_back_is_not_silent),
         T(hosts_that_fall_silent_at_once_are_not_named),
         T(who_stays_silent_is_named),
         T(what_falls_silent_later_hides_nobody),
