@@ -163,6 +163,25 @@ static void nobody_elsewhere_has_loopback(void **state)
         on_a_nic);
 }
 
+/* In half a turn (200 ms) trains to each of three hops go twice, at 20 Mbit/s, too: a whole one would take 58 ms. A fast way has
+ * whole ones. What the other rank tells makes nobody wait for long. */
+static void there_is_time_for_each_hop_twice(void **state)
+{
+    static const double any[] = {1e-300, 1, 1e13};
+    (void)state;
+    for (double rate = 2.5e6; rate < 1e11; rate *= 2) {
+        const struct ways_look l = ways_look_of(3, rate, 200000000);
+        const double ns = l.packets * 1442 * 1e9 / rate;
+        assert_true(l.packets >= 40 && l.packets <= 100 && 2 * 3 * (ns + 10e6) <= 200.1e6);
+        assert_true(l.busy_ns >= ns - 1 && l.busy_ns <= ns + ns / l.packets + 1);
+    }
+    assert_int_equal(ways_look_of(3, 6e9, 200000000).packets, 100);
+    for (size_t i = 0; i < sizeof(any) / sizeof(any[0]); i++) {
+        const struct ways_look l = ways_look_of(0, any[i], -1);
+        assert_true(l.packets >= 40 && l.packets <= 100 && l.busy_ns >= 0 && l.busy_ns <= 40000000);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +189,7 @@ int main(void)
         cmocka_unit_test(a_nic_may_have_it),
         cmocka_unit_test(the_leader_sends_nobody_elsewhere),
         cmocka_unit_test(nobody_elsewhere_has_loopback),
+        cmocka_unit_test(there_is_time_for_each_hop_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

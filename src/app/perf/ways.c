@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/errqueue.h>
+#include <math.h>
 #include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
@@ -27,7 +28,9 @@ enum {
     QUIET_NS = 60000000, /* without a packet for so long, the train is over */
     ANSWER_NS = 40000000,
     AGAIN = 4,        /* trains to each hop at most: the shortest of them met no other train */
-    APART_US = 10000, /* between two trains, so that the first one has left the fabric */
+    PASSES = 2,       /* trains to each hop at least, as long as LEAST_TRAIN allows */
+    LEAST_TRAIN = 40, /* of fewer, most may be those that shapers let pass at once */
+    APART_US = 10000, /* between them, when the last link has sent the one before */
     MAGIC = 0x77617973
 };
 #define SLOW_SHARE 0.8  /* of the NIC's best rate, equal to core/audit/perf.h */
@@ -362,31 +365,53 @@ static int run_trains(struct ways *w, int run_ms)
 
 /* ---- the narrow hop ---- */
 
-/* The time from the train's begin until a hop answers a packet behind the train. 0: no answer. */
-static int64_t time_to(struct ways *w, int flow, int hop)
+/* On a slow link a whole train takes so long that there is time for one to each hop, and one alone may be late by chance. */
+struct ways_look ways_look_of(int hops, double rate, int64_t span_ns)
+{
+    const double packet_ns = (PAYLOAD + HEADERS) * 1e9 / rate,
+                 each_ns = (double)span_ns / (PASSES * (hops > 0 ? hops : 1)) - APART_US * 1e3,
+                 packets = fmin(fmax(each_ns / packet_ns, LEAST_TRAIN), TRAIN);
+    return (struct ways_look){(int)packets, (int64_t)fmin(packets * packet_ns, ANSWER_NS)};
+}
+
+static void sleep_until(int64_t until)
+{
+    const int64_t left = until - perf_now_ns();
+    if (left > 0) {
+        const struct timespec t = {left / 1000000000, left % 1000000000};
+        (void)nanosleep(
+            &t, NULL); /* an early wake-up is harmless: at worst its trains meet the other rank's */
+    }
+}
+
+/* The time from the train's begin until a hop answers a packet behind the train. 0: no answer. The links behind that hop are still
+ * busy then. The next train waits until they aren't, so that no two trains meet. */
+static int64_t time_to(struct ways *w, int flow, int hop, const struct ways_look *by)
 {
     char address[46];
     int of;
     while (read_answer(w, flow, address, &of) >= 0) {
     }
     const int64_t began = perf_now_ns();
-    for (uint16_t k = 0; k < TRAIN; k++) {
+    for (uint16_t k = 0; k < by->packets; k++) {
         (void)send_one(w, flow, k, 0);
     }
     (void)send_one(w, flow, TRAIN + 1, hop);
     const bool came = await_answer(w, flow, hop, began + 2 * ANSWER_NS, address);
     const int64_t took = perf_now_ns() - began;
+    sleep_until(began + by->busy_ns);
     usleep(APART_US);
     return came ? took : 0;
 }
 
 /* Measures each hop as often as time allows. Returns the narrow hop, from 1; 0: none, or too few answers. */
-static int find_narrow(struct ways *w, int flow, int64_t until)
+static int find_narrow(struct ways *w, int flow, double rate, int64_t until)
 {
     const int hops = w->flows[flow].hop_count;
     int64_t least[WAYS_HOPS] = {0}, before = 0;
+    const struct ways_look by = ways_look_of(hops, rate, until - perf_now_ns());
     for (int i = 0; i < AGAIN * hops && perf_now_ns() < until; i++) {
-        const int64_t took = time_to(w, flow, i % hops + 1), is = least[i % hops];
+        const int64_t took = time_to(w, flow, i % hops + 1, &by), is = least[i % hops];
         least[i % hops] = took > 0 && (is == 0 || took < is) ? took : is;
     }
     for (int hop = 0; hop < hops; hop++) {
@@ -410,16 +435,6 @@ static int find_slow(const double rates[FLOWS])
     return slow >= 0 && rates[slow] < SLOW_SHARE * best ? slow : -1;
 }
 
-static void sleep_until(int64_t until)
-{
-    const int64_t left = until - perf_now_ns();
-    if (left > 0) {
-        const struct timespec t = {left / 1000000000, left % 1000000000};
-        /* an early wake-up is harmless: at worst its trains meet the other rank's */
-        (void)nanosleep(&t, NULL);
-    }
-}
-
 /* told: by rank, the rates at which the other rank's flows arrived there. */
 static int look(struct ways *w, double told[2][FLOWS], const struct ways_turn *turn, int *ret_flow)
 {
@@ -430,7 +445,7 @@ static int look(struct ways *w, double told[2][FLOWS], const struct ways_turn *t
     w->round++; /* the trains from here on do not count */
     if (slow[rank] >= 0) {
         sleep_until(begin);
-        narrow = find_narrow(w, slow[rank], begin + half);
+        narrow = find_narrow(w, slow[rank], told[1 - rank][slow[rank]], begin + half);
     }
     /* the other rank's trains arrive here; a closed socket would answer them */
     if (slow[1 - rank] >= 0) {

@@ -20,6 +20,15 @@ struct ways_turn {
     int64_t begin_ns, length_ns;
 };
 
+/* Trains to find a narrow link by: packets, and how long the way is busy with them; never longer than anybody waits for an
+ * answer, as the rate is the other rank's word. */
+struct ways_look {
+    int packets;
+    int64_t busy_ns;
+};
+/* Of a way of so many hops that carries so many bytes a second, in so long. */
+struct ways_look ways_look_of(int hops, double rate, int64_t span_ns);
+
 /* Ranks 0 and 1 of a meeting both call it. nic: the interface's name; leader: rank 0's address, from the plan. It takes about
  * run_ms plus half a second; if a path is slow, it takes until the turn is over. -EBADMSG: rank 1 reported an address that no NIC
  * can have; nothing was sent there. Rank 0 has no other source for that address. */
