@@ -384,8 +384,8 @@ static void sleep_until(int64_t until)
     }
 }
 
-/* The time from the train's begin until a hop answers a packet behind the train. 0: no answer. The links behind that hop are still
- * busy then. The next train waits until they aren't, so that no two trains meet. */
+/* The time from the train's begin until a hop answers a packet behind the train. 0: no answer. The links behind that hop are
+ * still busy then. The next train waits until they aren't, so that no two trains meet. */
 static int64_t time_to(struct ways *w, int flow, int hop, const struct ways_look *by)
 {
     char address[46];
