@@ -24,6 +24,12 @@ static void count_explained(const struct mesh *m, const struct locate_case *c,
     }
 }
 
+/* A dead path lost all that it was sent, which an element that loses a share doesn't do to one path and not to the next. */
+static bool explains_all(const struct locate_case *c, struct evidence_view view)
+{
+    return view.loss || view.slow || c->share > EVIDENCE_SHARE_ALL;
+}
+
 /* From this host's own observations. */
 static void locate_alone(struct mesh *m, struct mono now, int edge, uint8_t path,
                          struct evidence_view view, struct mesh_location *ret_location)
@@ -41,7 +47,7 @@ static void locate_alone(struct mesh *m, struct mono now, int edge, uint8_t path
         return;
     }
     const bool sure =
-        answer.state == LOCATE_NAMED && suspect_is_one(&answer) &&
+        answer.state == LOCATE_NAMED && suspect_is_one(&answer) && explains_all(&answer, view) &&
         (view.out || (answer.elements[0].kind == ELEMENT_NIC && answer.share > EVIDENCE_SHARE_ALL));
     suspect_set(
         m, ret_location, &chain, &answer,
@@ -181,8 +187,9 @@ static void locate_with_others(struct mesh *m, struct mono now, int edge, uint8_
                        &answer)) {
         return;
     }
-    suspect_set(m, &wide, &chain, &answer, suspect_likeliest(&answer, &chain, true),
-                answer.state == LOCATE_NAMED && suspect_is_one(&answer), out);
+    suspect_set(
+        m, &wide, &chain, &answer, suspect_likeliest(&answer, &chain, true),
+        answer.state == LOCATE_NAMED && suspect_is_one(&answer) && explains_all(&answer, out), out);
     const uint32_t was = ret_location->choice.total;
     if (wide.suspect.kind != ELEMENT_UNKNOWN &&
         !stands(m, now, 1 + 2 * evidence_number(m, edge, path) + !view.out,
