@@ -302,8 +302,10 @@ int audit_print_diff(struct api *api, const char *was, const char *is)
             const size_t unread = print_unread_since(api->answer, after, before, "second") +
                                   print_unread_since(api->answer, before, after, "first");
             printf("%s hosts are in both audits", api_number_text(api->answer, "hosts").text);
-            printf(unread > 0 ? ", %zu of them %s read in one audit only" : "", unread,
-                   unread == 1 ? "was" : "were");
+            if (unread > 0) {
+                printf(", %zu of them %s read in one audit only", unread,
+                       unread == 1 ? "was" : "were");
+            }
             printf(": %zu fact%s, %zu measurement%s and %zu result%s differ\n", facts,
                    facts == 1 ? "" : "s", measured, measured == 1 ? "" : "s", told,
                    told == 1 ? "" : "s");
