@@ -20,39 +20,56 @@ static void bound(struct scenario *s, const char *what, double from_s, double un
     strncpy(b->what, what, sizeof(b->what) - 1);
 }
 
+/* A fabric of 100 Gb/s without a class for probes: so many bytes stand before these hosts for that time. */
+static struct scenario *with_queue(int hosts, int first, int last, int64_t bytes, int64_t start_s,
+                                   int64_t end_s)
+{
+    struct scenario *s = calloc(1, sizeof(*s));
+
+    assert_non_null(s);
+    scenario_init(s);
+    s->fabric.hosts = hosts;
+    s->fabric.nics_per_host = 2;
+    s->fabric.link_mbps = 100000;
+    s->fabric.probe_class = false;
+    s->clocks.ppm = 50;
+    s->traffic_count = 1;
+    s->traffic[0] =
+        (struct scenario_traffic){.kind = TRAFFIC_STANDING,
+                                  .queue_bytes = bytes,
+                                  .start_ns = start_s * NS_PER_S,
+                                  .end_ns = end_s * NS_PER_S,
+                                  .from.kind = TARGET_ALL,
+                                  .to = {.kind = TARGET_HOSTS, .first = first, .last = last}};
+    return s;
+}
+
+static struct world *play(const struct scenario *s, uint64_t seed)
+{
+    struct world *w = NULL;
+
+    assert_int_equal(world_new(&w, s, seed), 0);
+    world_run(w, s->duration_ns);
+    check_end(w);
+    return w;
+}
+
 /* 8 us of queue stand before a third of the hosts, while paths are being found and lost, and go again. */
 static void a_standing_queue_moves_no_clock(void **state)
 {
-    struct scenario *s = calloc(1, sizeof(*s));
-    struct world *w = NULL;
+    struct scenario *s = with_queue(6, 0, 1, 100000, 10, 30);
 
     (void)state;
-    assert_non_null(s);
-    scenario_init(s);
-    s->fabric.hosts = 6;
-    s->fabric.nics_per_host = 2;
     s->fabric.leaves = 4;
     s->fabric.spines = 8;
-    s->fabric.link_mbps = 100000;
-    s->fabric.probe_class = false;
     s->clocks.stamps = STAMPS_NIC;
-    s->clocks.ppm = 50;
     s->clocks.edge_limit_ns = 20000; /* what waits counts, too: they stay SYNCED and are judged */
     s->duration_ns = 36 * NS_PER_S;
-    s->traffic_count = 1;
-    s->traffic[0] = (struct scenario_traffic){.kind = TRAFFIC_STANDING,
-                                              .queue_bytes = 100000,
-                                              .start_ns = 10 * NS_PER_S,
-                                              .end_ns = 30 * NS_PER_S,
-                                              .from.kind = TARGET_ALL,
-                                              .to = {.kind = TARGET_HOSTS, .first = 0, .last = 1}};
     bound(s, "false.any", 0, 36);
     bound(s, "clock.nic_error.p99_ns", 11, 29);
     bound(s, "clock.nic_error.p99_ns", 31, 36);
     bound(s, "clock.synced_share", 11, 36);
-    assert_int_equal(world_new(&w, s, 3), 0);
-    world_run(w, s->duration_ns);
-    check_end(w);
+    struct world *w = play(s, 3);
     const double wrong = check_value(w, 0), during = check_value(w, 1), after = check_value(w, 2),
                  synced = check_value(w, 3);
     print_message("wrong verdicts %.0f, p99 %.0f ns, %.0f ns after, synced %.2f\n", wrong, during,
@@ -68,37 +85,20 @@ static void a_standing_queue_moves_no_clock(void **state)
  * and those hosts' clocks go along. The round trips show how much that may be. */
 static void a_path_that_rises_unseen_widens_the_bound(void **state)
 {
-    struct scenario *s = calloc(1, sizeof(*s));
-    struct world *w = NULL;
+    struct scenario *s = with_queue(8, 4, 7, 1900, 60, 100);
 
     (void)state;
-    assert_non_null(s);
-    scenario_init(s);
-    s->fabric.hosts = 8;
-    s->fabric.nics_per_host = 2;
     s->fabric.leaves = 2;
     s->fabric.spines = 4;
-    s->fabric.link_mbps = 100000;
-    s->fabric.probe_class = false;
     s->clocks.stamps = STAMPS_SOFTWARE;
-    s->clocks.ppm = 50;
     s->clocks.jitter_ns = 100;
     s->duration_ns = 100 * NS_PER_S;
-    s->traffic_count = 1;
-    s->traffic[0] = (struct scenario_traffic){.kind = TRAFFIC_STANDING,
-                                              .queue_bytes = 1900,
-                                              .start_ns = 60 * NS_PER_S,
-                                              .end_ns = 100 * NS_PER_S,
-                                              .from.kind = TARGET_ALL,
-                                              .to = {.kind = TARGET_HOSTS, .first = 4, .last = 7}};
     bound(s, "clock.statistical.outside_share", 40, 60);
     bound(s, "clock.statistical.outside_share", 60, 100);
     bound(s, "clock.statistical.width_ns", 40, 60);
     bound(s, "clock.statistical.width_ns", 60, 100);
     bound(s, "clock.error.p99_ns", 60, 100);
-    assert_int_equal(world_new(&w, s, 5), 0);
-    world_run(w, s->duration_ns);
-    check_end(w);
+    struct world *w = play(s, 5);
     print_message("outside %.6f, then %.6f; width %.0f ns, then %.0f; p99 %.0f\n",
                   check_value(w, 0), check_value(w, 1), check_value(w, 2), check_value(w, 3),
                   check_value(w, 4));

@@ -301,6 +301,22 @@ static void the_next_fault_has_one_name(void **state)
     }
 }
 
+/* What NIC 5 still loses is of the trunk; and it loses something. */
+static void assert_of_trunk(struct mono began)
+{
+    uint32_t both = 0;
+    for (uint32_t i = 0; i < w.count; i++) {
+        const struct locate_route *r = &w.ways[i].p.route;
+        struct locate_element e;
+        if (w.ways[i].loss > 0 && r->from.index == 5) {
+            assert_true(inquiry_place(w.q, began, r, NULL, &e));
+            assert_int_equal(e.kind, ELEMENT_TRUNK);
+            both++;
+        }
+    }
+    assert_true(both > 0);
+}
+
 /* One ends as another begins, and some ways cross both: what they lose is of the one that is there. */
 static void what_is_over_explains_nothing_new(void **state)
 {
@@ -317,17 +333,7 @@ static void what_is_over_explains_nothing_new(void **state)
         tell(h, 0);
     }
     pass(25);
-    uint32_t both = 0;
-    for (uint32_t i = 0; i < w.count; i++) {
-        const struct locate_route *r = &w.ways[i].p.route;
-        struct locate_element e;
-        if (w.ways[i].loss > 0 && r->from.index == 5) {
-            assert_true(inquiry_place(w.q, began, r, NULL, &e));
-            assert_int_equal(e.kind, ELEMENT_TRUNK);
-            both++;
-        }
-    }
-    assert_true(both > 0);
+    assert_of_trunk(began);
 }
 
 /* Two overlap, and the older one is over. What is still lost is explained by the other one, so all ask anew. */
@@ -349,17 +355,7 @@ static void what_goes_on_is_asked_anew(void **state)
     fault(trunk, 1);
     pass(25);
     assert_int_not_equal(inquiry_version(w.q), version);
-    uint32_t both = 0;
-    for (uint32_t i = 0; i < w.count; i++) {
-        const struct locate_route *r = &w.ways[i].p.route;
-        struct locate_element e;
-        if (w.ways[i].loss > 0 && r->from.index == 5) {
-            assert_true(inquiry_place(w.q, began, r, NULL, &e));
-            assert_int_equal(e.kind, ELEMENT_TRUNK);
-            both++;
-        }
-    }
-    assert_true(both > 0);
+    assert_of_trunk(began);
 }
 
 static void two_faults_have_two(void **state)
