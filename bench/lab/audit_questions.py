@@ -12,7 +12,6 @@ file, so that the person who answers need not be the person who set it up.
   audit_questions.py judge [RIGHT...]                            answers beside the truth; with 1 or 0 for each question it writes the rows
   audit_questions.py down
 """
-import argparse
 import json
 import os
 import random
@@ -20,7 +19,7 @@ import shutil
 import sys
 import time
 
-from questions import FOLIOT, TOP, Situation
+from questions import FOLIOT, TOP, Situation, options_of, set_up
 from world import Rows
 
 sys.path.insert(0, os.path.join(TOP, "test", "audit"))
@@ -53,10 +52,7 @@ class Audited(Situation):
 
     def plant(self, host, tree):
         for path, value in tree.items():
-            if os.path.lexists(self.root(host) + path):
-                os.unlink(self.root(host) + path)
-            if value is not None:
-                machine.put(self.root(host), path, value if isinstance(value, (bytes, faults.Link)) else machine.content(value))
+            faults.change(self.root(host), path, value)
 
     def audit(self):
         return json.loads(self.ask("audit", "run", "--fleet", "--json", check=False))
@@ -129,22 +125,10 @@ class Audited(Situation):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["up", "ask", "answer", "judge", "down"])
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("--name", default="questions")
-    parser.add_argument("--port", type=int, default=7639)
-    parser.add_argument("--seed", type=int, default=None)
-    options = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("audit_questions: the lab makes network namespaces and needs root")
+    options = options_of(__doc__, ["up", "ask", "answer", "judge", "down"], ("words", {"nargs": "*"}))
     fleet = Audited(options.name, options.port)
     if options.what == "up":
-        try:
-            fleet.up(options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 30))
-        except BaseException:
-            fleet.down()
-            raise
+        set_up(fleet, options.seed)
     elif options.what == "ask":
         fleet.question(*options.words)
     elif options.what == "answer":

@@ -140,22 +140,35 @@ class Situation:
                 os.unlink(self.truth_file + end)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["up", "truth", "down"])
+def options_of(doc, commands, *more):
+    """The command line of such a situation. more: further arguments, as add_argument() takes them."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=commands)
+    for name, words in more:
+        parser.add_argument(name, **words)
     parser.add_argument("--name", default="questions")
     parser.add_argument("--port", type=int, default=7639)
     parser.add_argument("--seed", type=int, default=None)
     options = parser.parse_args()
     if os.geteuid() != 0:
-        sys.exit("questions: the lab makes network namespaces and needs root")
+        sys.exit(f"{os.path.basename(sys.argv[0]).partition('.')[0]}: the lab makes network namespaces and needs root")
+    return options
+
+
+def set_up(situation, seed):
+    """Leaves nothing behind if it fails."""
+    try:
+        situation.up(seed if seed is not None else random.SystemRandom().randrange(1 << 30))
+    except BaseException:
+        situation.down()
+        raise
+
+
+def main():
+    options = options_of(__doc__, ["up", "truth", "down"])
     situation = Situation(options.name, options.port)
     if options.what == "up":
-        try:
-            situation.up(options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 30))
-        except BaseException:
-            situation.down()
-            raise
+        set_up(situation, options.seed)
     elif options.what == "truth":
         situation.show()
     else:

@@ -35,6 +35,13 @@ class Link(str):
     """A symbolic link's target."""
 
 
+def change(root, path, value):
+    """A path of a machine's tree as a fault has it: None removes it."""
+    machine.remove(root, path)
+    if value is not None:
+        machine.put(root, path, str(value) if isinstance(value, Link) else value if isinstance(value, bytes) else machine.content(value))
+
+
 # The NIC in another slot.
 ELSEWHERE = "/sys/devices/pci0000:39/0000:39:03.0/0000:3b:00.0"
 MOVED = {path.replace(NIC, ELSEWHERE): Link(value) if isinstance(value, str) else value

@@ -168,6 +168,14 @@ def put(root, path, value):
             file.write(value)
 
 
+def remove(root, path):
+    whole = root + path
+    if os.path.islink(whole) or os.path.isfile(whole):
+        os.unlink(whole)
+    elif os.path.isdir(whole):
+        shutil.rmtree(whole)
+
+
 def build(root, tree):
     shutil.rmtree(root, ignore_errors=True)
     for path, value in tree.items():

@@ -6,7 +6,6 @@ import glob
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -68,10 +67,7 @@ class World:
             self.facts[path] = value
             return
         self.changed.add(path)
-        self.remove(path)
-        if value is not None:
-            machine.put(self.root, path, str(value) if isinstance(value, faults.Link) else
-                        value if isinstance(value, bytes) else machine.content(value))
+        faults.change(self.root, path, value)
 
     def judge(self, *options):
         """Results of host 1; what passes or doesn't apply is among them with --all, which is 3.5 MB."""
@@ -81,17 +77,10 @@ class World:
         assert done.returncode in (0, 1, 3), done.stderr
         return [r for r in json.loads(done.stdout)["results"] if r["host"] == f"{self.kind}1"]
 
-    def remove(self, path):
-        whole = self.root + path
-        if os.path.islink(whole) or os.path.isfile(whole):
-            os.unlink(whole)
-        elif os.path.isdir(whole):
-            shutil.rmtree(whole)
-
     def again(self):
         """As it was: only what was changed is built anew."""
         for path in self.changed:
-            self.remove(path)
+            machine.remove(self.root, path)
         for path in self.changed:
             folder = os.path.dirname(path)
             while folder != "/" and os.path.isdir(self.root + folder) and not os.listdir(self.root + folder):
