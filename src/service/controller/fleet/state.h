@@ -1,5 +1,5 @@
-/* state.h: the way of a report: ingest.c receives it, state.c makes the present state and events of it, alarm.c gives it to
- * the alert engine. */
+/* state.h: the way of a report: ingest.c receives it, state.c makes the present state of it and state_event.c its events, alarm.c
+ * gives it to the alert engine. */
 #pragma once
 #include "service/controller/fleet/host.h"
 #include "service/controller/fleet/members.h"
@@ -30,6 +30,14 @@ void ingest_answer_waiting(struct controller *c, int r);
 /* Applies a decoded report of a host. at_ns: its time on the controller's clock. Writes events and findings. */
 MUST_CHECK int state_apply(struct controller *c, struct fleet_host *h,
                            const Foliot__V1__Report *report, int64_t at_ns);
+/* Reports hosts that fell silent or came back. */
+void state_watch(struct controller *c);
+
+/* ---- state_event.c ---- */
+/* Stores an event of a report. A finding is opened, changed or closed. at_ns: the report's time on the controller's clock. */
+MUST_CHECK int state_apply_event(struct controller *c, struct fleet_host *h,
+                                 const Foliot__V1__Report *report, const Foliot__V1__Event *e,
+                                 int64_t at_ns);
 /* When a host's open finding was first reported, by the controller's clock. The present time if it is new, or if UTC was set
  * back. */
 int64_t state_heard_ns(struct fleet_host *h, uint32_t number);
@@ -37,8 +45,6 @@ int64_t state_heard_ns(struct fleet_host *h, uint32_t number);
 struct open_finding *state_finding(struct fleet_host *h, uint32_t number);
 /* Hash of a finding's kind and ends: NICs as in messages, hosts as in struct open_finding. */
 uint64_t state_subject(const char *kind, const uint32_t nics_plus_1[2], const uint32_t hosts[2]);
-/* Reports hosts that fell silent or came back. */
-void state_watch(struct controller *c);
 /* Writes a row for an event. Streams get it after the commit. */
 MUST_CHECK int state_event(struct controller *c, const struct store_event *event);
 /* Called before a host's own event is made: without room (quota.h) the event is only counted. */
