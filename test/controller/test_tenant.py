@@ -710,7 +710,7 @@ class TestTenant(fleet.Fleet):
         self.assertEqual(c.stop(), 0)
         base = sqlite3.connect(self.path("data", "store.db"))
         base.executescript("ALTER TABLE token DROP COLUMN scope; ALTER TABLE audit DROP COLUMN source; ALTER TABLE finding DROP COLUMN named; "
-                           "DROP TABLE fact_body; DROP TABLE host_part; DROP TABLE host_look; DROP TABLE audit_run; DROP TABLE audit_host; PRAGMA user_version = 1;")
+                           "DROP TABLE fact_body; DROP TABLE host_part; DROP TABLE host_look; DROP TABLE audit_run; DROP TABLE audit_host; DROP TABLE alike; PRAGMA user_version = 1;")
         base.close()
         self.controller()
         self.assertEqual([t["scope"] for t in self.get("/api/v1/tokens")["items"]], [None, None])

@@ -96,13 +96,17 @@ int message_encode(const ProtobufCMessage *message, struct message_buffer *ret)
     return 0;
 }
 
-int message_pack(const void *bytes, size_t size, struct message_buffer *ret)
+static int make_packer(size_t size, struct message_buffer *ret)
 {
-    const size_t bound = ZSTD_compressBound(size);
     if (packer == NULL) {
         packer = ZSTD_createCCtx();
     }
-    int r = packer == NULL ? -ENOMEM : message_buffer_reserve(ret, bound);
+    return packer == NULL ? -ENOMEM : message_buffer_reserve(ret, ZSTD_compressBound(size));
+}
+
+int message_pack(const void *bytes, size_t size, struct message_buffer *ret)
+{
+    const int r = make_packer(size, ret);
     if (r < 0) {
         return r;
     }
@@ -114,8 +118,34 @@ int message_pack(const void *bytes, size_t size, struct message_buffer *ret)
     return 0;
 }
 
-/* Unpacks in pieces, because the size in the frame's head is not trusted. */
+int message_pack_alike(const struct message_buffer *base, const void *bytes, size_t size,
+                       struct message_buffer *ret)
+{
+    const int r = base == NULL ? message_pack(bytes, size, ret) : make_packer(size, ret);
+    if (r < 0 || base == NULL) {
+        return r;
+    }
+    ZSTD_CCtx_reset(packer, ZSTD_reset_session_and_parameters);
+    ZSTD_CCtx_setParameter(packer, ZSTD_c_compressionLevel, PACK_LEVEL);
+    ZSTD_CCtx_refPrefix(packer, base->bytes, base->size);
+    const size_t n = ZSTD_compress2(packer, ret->bytes, ret->capacity, bytes, size);
+    ZSTD_CCtx_reset(packer,
+                    ZSTD_reset_session_and_parameters); /* also after an error no base is left */
+    if (ZSTD_isError(n)) {
+        return -ENOMEM;
+    }
+    ret->size = n;
+    return 0;
+}
+
 int message_unpack(const void *bytes, size_t size, size_t limit, struct message_buffer *ret)
+{
+    return message_unpack_alike(NULL, bytes, size, limit, ret);
+}
+
+/* Unpacks in pieces, because the size in the frame's head is not trusted. */
+int message_unpack_alike(const struct message_buffer *base, const void *bytes, size_t size,
+                         size_t limit, struct message_buffer *ret)
 {
     if (unpacker == NULL) {
         unpacker = ZSTD_createDCtx();
@@ -125,6 +155,8 @@ int message_unpack(const void *bytes, size_t size, size_t limit, struct message_
         }
     }
     ZSTD_DCtx_reset(unpacker, ZSTD_reset_session_only);
+    /* also without a base: a call that failed leaves its base behind */
+    ZSTD_DCtx_refPrefix(unpacker, base != NULL ? base->bytes : NULL, base != NULL ? base->size : 0);
     ZSTD_inBuffer in = {bytes, size, 0};
     ret->size = 0;
     for (;;) {

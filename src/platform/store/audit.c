@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "platform/message/message.h"
+#include "platform/store/alike.h"
 #include "platform/store/sql.h"
 
 enum { BODY_MAX = 4 << 20 };
@@ -24,12 +25,34 @@ int store_part_is(struct store *s, int64_t host, const char *part,
     return r < 0 ? r : same;
 }
 
-static int part_put_packed(struct store *s, int64_t host, const char *part, int64_t at_ns,
-                           const uint8_t hash[static STORE_HASH_SIZE], const void *packed,
-                           size_t size)
+/* kind: of alike.h; NULL: packed alone. A body that is there already is not packed. */
+static int put_body(struct store *s, const char *kind, const uint8_t hash[static STORE_HASH_SIZE],
+                    const void *body, size_t size)
 {
-    const int r = sql_run(s, "INSERT OR IGNORE INTO fact_body(hash, body) VALUES(?, ?)", "bb", hash,
-                          (size_t)STORE_HASH_SIZE, packed, size);
+    int r = 0;
+    int64_t base = 0;
+    bool there = false;
+    sqlite3_stmt *q = sql_prepare(s, &r, "SELECT 1 FROM fact_body WHERE hash = ?", "b", hash,
+                                  (size_t)STORE_HASH_SIZE);
+    while (sql_next(s, q, &r)) {
+        there = true;
+    }
+    if (r < 0 || there) {
+        return r;
+    }
+    r = kind != NULL ? alike_pack(s, kind, 0, body, size, &base)
+                     : message_pack(body, size, &s->alike.packed);
+    return r < 0 ? r
+                 : sql_run(s, "INSERT INTO fact_body(hash, body, base) VALUES(?, ?, ?)", "bbi",
+                           hash, (size_t)STORE_HASH_SIZE, s->alike.packed.bytes,
+                           s->alike.packed.size, base);
+}
+
+static int put_part(struct store *s, int64_t host, const char *part, const char *kind,
+                    int64_t at_ns, const uint8_t hash[static STORE_HASH_SIZE], const void *body,
+                    size_t size)
+{
+    const int r = put_body(s, kind, hash, body, size);
     return r < 0 ? r
                  : sql_run(s,
                            "INSERT OR REPLACE INTO host_part(host, part, at_ns, hash) "
@@ -40,15 +63,10 @@ static int part_put_packed(struct store *s, int64_t host, const char *part, int6
 int store_part_put(struct store *s, int64_t host, const char *part, int64_t at_ns,
                    const uint8_t hash[static STORE_HASH_SIZE], const void *body, size_t size)
 {
-    struct message_buffer packed = {0};
-    int r = store_part_is(s, host, part, hash);
-    if (r != 0) {
-        return r < 0 ? r : 0;
-    }
-    r = message_pack(body, size, &packed);
-    r = r < 0 ? r : part_put_packed(s, host, part, at_ns, hash, packed.bytes, packed.size);
-    message_buffer_done(&packed);
-    return r;
+    const int r = store_part_is(s, host, part, hash);
+    /* what is a host's own is like that of others; anything else most hosts have in common */
+    const char *const kind = strcmp(part, STORE_PART_OWN) == 0 ? STORE_PART_OWN : NULL;
+    return r != 0 ? (r < 0 ? r : 0) : put_part(s, host, part, kind, at_ns, hash, body, size);
 }
 
 /* Stored under host id -host. Earlier releases do not know this part, and no request uses such an id. So they never find it in
@@ -56,21 +74,26 @@ int store_part_put(struct store *s, int64_t host, const char *part, int64_t at_n
 int store_part_now_put(struct store *s, int64_t host, int64_t at_ns,
                        const uint8_t hash[static STORE_HASH_SIZE], const void *packed, size_t size)
 {
-    return part_put_packed(s, -host, STORE_PART_NOW, at_ns, hash, packed, size);
+    struct message_buffer body = {0};
+    int r = message_unpack(packed, size, BODY_MAX, &body);
+    r = r < 0 ? r
+              : put_part(s, -host, STORE_PART_NOW, STORE_PART_NOW, at_ns, hash, body.bytes,
+                         body.size);
+    message_buffer_done(&body);
+    return r;
 }
 
 int store_look_put(struct store *s, const struct store_look *l)
 {
-    struct message_buffer packed = {0};
-    int r = message_pack(l->now_size > 0 ? l->now : "", l->now_size, &packed);
-    r = r < 0 ? r
-              : sql_run(s,
-                        "INSERT OR REPLACE INTO host_look(host, at_ns, left_out, refused, now) "
-                        "VALUES(?, ?, ?, ?, ?)",
-                        "iiisb", l->host, l->at_ns, (int64_t)l->left_out, l->refused, packed.bytes,
-                        packed.size);
-    message_buffer_done(&packed);
-    return r;
+    int64_t base = 0;
+    const int r =
+        alike_pack(s, STORE_PART_NOW, 0, l->now_size > 0 ? l->now : "", l->now_size, &base);
+    return r < 0 ? r
+                 : sql_run(s,
+                           "INSERT OR REPLACE INTO host_look(host, at_ns, left_out, refused, now, "
+                           "base) VALUES(?, ?, ?, ?, ?, ?)",
+                           "iiisbi", l->host, l->at_ns, (int64_t)l->left_out, l->refused,
+                           s->alike.packed.bytes, s->alike.packed.size, base);
 }
 
 int store_looks(struct store *s, int64_t host, store_look_each each, void *context)
@@ -78,12 +101,12 @@ int store_looks(struct store *s, int64_t host, store_look_each each, void *conte
     struct message_buffer now = {0};
     int r = 0;
     sqlite3_stmt *q = sql_prepare(s, &r,
-                                  "SELECT host, at_ns, left_out, refused, now FROM host_look "
+                                  "SELECT host, at_ns, left_out, refused, now, base FROM host_look "
                                   "WHERE host >= ?1 AND host <= ?2",
                                   "ii", host, host != 0 ? host : INT64_MAX);
     while (sql_next(s, q, &r)) {
-        r = message_unpack(sqlite3_column_blob(q, 4), (size_t)sqlite3_column_bytes(q, 4), BODY_MAX,
-                           &now);
+        r = alike_unpack(s, sqlite3_column_int64(q, 5), sqlite3_column_blob(q, 4),
+                         (size_t)sqlite3_column_bytes(q, 4), BODY_MAX, &now);
         const struct store_look look = {.host = sqlite3_column_int64(q, 0),
                                         .at_ns = sqlite3_column_int64(q, 1),
                                         .left_out = (uint32_t)sqlite3_column_int(q, 2),
@@ -96,13 +119,13 @@ int store_looks(struct store *s, int64_t host, store_look_each each, void *conte
     return r;
 }
 
-/* The rows have part, at_ns, hash, body. */
+/* The rows have part, at_ns, hash, body, base. */
 static int each_part(struct store *s, sqlite3_stmt *q, int r, store_part_each each, void *context)
 {
     struct message_buffer body = {0};
     while (sql_next(s, q, &r)) {
-        r = message_unpack(sqlite3_column_blob(q, 3), (size_t)sqlite3_column_bytes(q, 3), BODY_MAX,
-                           &body);
+        r = alike_unpack(s, sqlite3_column_int64(q, 4), sqlite3_column_blob(q, 3),
+                         (size_t)sqlite3_column_bytes(q, 3), BODY_MAX, &body);
         const struct store_part part = {.part = sql_text(q, 0),
                                         .at_ns = sqlite3_column_int64(q, 1),
                                         .hash = sqlite3_column_blob(q, 2),
@@ -116,7 +139,9 @@ static int each_part(struct store *s, sqlite3_stmt *q, int r, store_part_each ea
 }
 
 #define PARTS                                                                                      \
-    "SELECT p.part, p.at_ns, p.hash, b.body FROM host_part p JOIN fact_body b ON b.hash = p.hash "
+    "SELECT p.part, p.at_ns, p.hash, b.body, b.base FROM host_part p JOIN fact_body b ON b.hash "  \
+    "= "                                                                                           \
+    "p.hash "
 
 int store_parts(struct store *s, int64_t host, int64_t at_ns, store_part_each each, void *context)
 {
@@ -253,16 +278,14 @@ int store_audit_run_get(struct store *s, int64_t id, store_audit_run_each each, 
 
 int store_audit_host_put(struct store *s, const struct store_audit_host *h)
 {
-    struct message_buffer packed = {0};
-    int r = message_pack(h->body, h->size, &packed);
-    r = r < 0 ? r
-              : sql_run(s,
-                        "INSERT OR REPLACE INTO audit_host(run, host, at_ns, marks, gate, line, "
-                        "body) VALUES(?, ?, ?, ?, ?, ?, ?)",
-                        "iiisssb", h->run, h->host, h->at_ns, h->marks, h->gate, h->line,
-                        packed.bytes, packed.size);
-    message_buffer_done(&packed);
-    return r;
+    int64_t base = 0;
+    const int r = alike_pack(s, "results", h->run, h->body, h->size, &base);
+    return r < 0 ? r
+                 : sql_run(s,
+                           "INSERT OR REPLACE INTO audit_host(run, host, at_ns, marks, gate, line, "
+                           "body, base) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+                           "iiisssbi", h->run, h->host, h->at_ns, h->marks, h->gate, h->line,
+                           s->alike.packed.bytes, s->alike.packed.size, base);
 }
 
 static int each_host(struct store *s, sqlite3_stmt *q, int r, store_audit_host_each each,
@@ -270,8 +293,8 @@ static int each_host(struct store *s, sqlite3_stmt *q, int r, store_audit_host_e
 {
     struct message_buffer body = {0};
     while (sql_next(s, q, &r)) {
-        r = message_unpack(sqlite3_column_blob(q, 6), (size_t)sqlite3_column_bytes(q, 6), BODY_MAX,
-                           &body);
+        r = alike_unpack(s, sqlite3_column_int64(q, 7), sqlite3_column_blob(q, 6),
+                         (size_t)sqlite3_column_bytes(q, 6), BODY_MAX, &body);
         const struct store_audit_host host = {.run = sqlite3_column_int64(q, 0),
                                               .host = sqlite3_column_int64(q, 1),
                                               .at_ns = sqlite3_column_int64(q, 2),
@@ -286,7 +309,7 @@ static int each_host(struct store *s, sqlite3_stmt *q, int r, store_audit_host_e
     return r;
 }
 
-#define HOST_COLUMNS "SELECT run, host, at_ns, marks, gate, line, body FROM audit_host "
+#define HOST_COLUMNS "SELECT run, host, at_ns, marks, gate, line, body, base FROM audit_host "
 
 int store_audit_hosts(struct store *s, int64_t run, store_audit_host_each each, void *context)
 {
@@ -348,7 +371,11 @@ int store_audit_expire(struct store *s, int64_t before_id, int64_t now_ns, int l
         "o.at_ns > p.at_ns)) LIMIT ?3)",
         "DELETE FROM fact_body WHERE hash IN (SELECT hash FROM fact_body f WHERE ?1 IS NOT NULL "
         "AND "
-        "?2 IS NOT NULL AND NOT EXISTS(SELECT 1 FROM host_part p WHERE p.hash = f.hash) LIMIT ?3)"};
+        "?2 IS NOT NULL AND NOT EXISTS(SELECT 1 FROM host_part p WHERE p.hash = f.hash) LIMIT ?3)",
+        "DELETE FROM alike WHERE id IN (SELECT id FROM alike a WHERE ?1 IS NOT NULL AND ?2 IS NOT "
+        "NULL AND CASE run WHEN 0 THEN NOT EXISTS(SELECT 1 FROM fact_body f WHERE f.base = a.id "
+        "AND f.base <> 0) AND NOT EXISTS(SELECT 1 FROM host_look l WHERE l.base = a.id AND l.base "
+        "<> 0) ELSE NOT EXISTS(SELECT 1 FROM audit_host h WHERE h.run = a.run) END LIMIT ?3)"};
     int gone = 0;
     for (size_t i = 0; i < ARRAY_COUNT(steps) && gone < limit; i++) {
         const int r = expire(s, steps[i], before_id, now_ns, limit - gone);
@@ -356,6 +383,9 @@ int store_audit_expire(struct store *s, int64_t before_id, int64_t now_ns, int l
             return r;
         }
         gone += r;
+    }
+    if (gone > 0) {
+        alike_forget(s);
     }
     return gone;
 }

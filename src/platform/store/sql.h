@@ -3,9 +3,17 @@
 #include <sqlite3.h>
 #include <stdarg.h>
 
+#include "platform/message/message.h"
 #include "platform/store/store.h"
 
 enum { SQL_MAX = 64 };
+
+struct alike_base;
+struct alike {                /* alike.h */
+    struct alike_base *bases; /* of all kinds, the one used last first */
+    uint32_t count;
+    struct message_buffer packed, tried; /* packed: the last result of alike_pack */
+};
 
 struct store {
     sqlite3 *db;
@@ -16,6 +24,7 @@ struct store {
         const char *text;
         sqlite3_stmt *statement;
     } cache[SQL_MAX];
+    struct alike alike;
 };
 
 int sql_rc(struct store *s, int sqlite_rc); /* converts to a negative errno */

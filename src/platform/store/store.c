@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "platform/store/alike.h"
 #include "platform/store/sql.h"
 
 enum {
@@ -73,9 +74,21 @@ static const char schema_4[] =
     " PRIMARY KEY(run, host)) WITHOUT ROWID;"
     "CREATE INDEX audit_host_newest ON audit_host(host, run);";
 static const char schema_5[] = "ALTER TABLE finding ADD COLUMN named TEXT NOT NULL DEFAULT '';";
+/* Bodies that are much alike (alike.h). A base of a run goes with the run's results, any other with the last body beside it. */
+static const char schema_6[] =
+    "CREATE TABLE alike(id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, run INTEGER NOT "
+    "NULL,"
+    " body BLOB NOT NULL);"
+    "CREATE INDEX alike_kind ON alike(kind, run);"
+    "ALTER TABLE host_look ADD COLUMN base INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE fact_body ADD COLUMN base INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE audit_host ADD COLUMN base INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX host_look_base ON host_look(base) WHERE base <> 0;"
+    "CREATE INDEX fact_body_base ON fact_body(base) WHERE base <> 0;";
 
 /* Each step updates version i to i + 1. A released step never changes: a new one is added. */
-static const char *const steps[STORE_SCHEMA] = {schema_1, schema_2, schema_3, schema_4, schema_5};
+static const char *const steps[STORE_SCHEMA] = {schema_1, schema_2, schema_3,
+                                                schema_4, schema_5, schema_6};
 
 /* ---- sql ---- */
 
@@ -415,6 +428,7 @@ void store_close(struct store *s)
     for (size_t i = 0; i < SQL_MAX; i++) {
         sqlite3_finalize(s->cache[i].statement);
     }
+    alike_done(s);
     sqlite3_close(s->db);
     if (s->lock_fd >= 0) {
         close(s->lock_fd);
@@ -447,6 +461,7 @@ void store_rollback(struct store *s)
     if (sqlite3_get_autocommit(s->db) == 0) { /* some errors have already rolled back */
         (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
     }
+    alike_forget(s); /* a base may be one of the rows that are gone */
     s->dirty = false;
 }
 

@@ -16,7 +16,7 @@
 #include "base/bug.h"
 #include "platform/tls/tls.h"
 
-#define STORE_SCHEMA 5
+#define STORE_SCHEMA 6
 
 struct store;
 
@@ -248,6 +248,7 @@ MUST_CHECK int store_part_versions(struct store *s, int64_t host, const char *pa
 /* The facts that change each time, as they were in an audit: a part with this name, packed (message_pack). It is stored even
  * if it did not change. */
 #define STORE_PART_NOW "now"
+#define STORE_PART_OWN "own" /* what no two hosts have the same */
 MUST_CHECK int store_part_now_put(struct store *s, int64_t host, int64_t at_ns,
                                   const uint8_t hash[static STORE_HASH_SIZE], const void *packed,
                                   size_t size);

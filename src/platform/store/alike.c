@@ -1,0 +1,241 @@
+/* alike.c: see alike.h. */
+#include "platform/store/alike.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BASES_KNOWN = 24, /* in memory, of all kinds */
+    BASES_TRIED = 4,  /* per body: machines of a fleet are of few products */
+    BASES_MAX = 16,   /* rows of one kind and run */
+    ALONE_MAX = 512,  /* a body that is this small alone has no base; bytes */
+    BASE_SIZE_MAX = 4 << 20
+};
+
+struct alike_base {
+    int64_t id, run;
+    char kind[16];
+    size_t packed; /* bytes that it takes alone */
+    struct message_buffer body;
+};
+
+void alike_forget(struct store *s)
+{
+    for (uint32_t i = 0; i < s->alike.count; i++) {
+        message_buffer_done(&s->alike.bases[i].body);
+    }
+    s->alike.count = 0;
+}
+
+void alike_done(struct store *s)
+{
+    alike_forget(s);
+    free(s->alike.bases);
+    message_buffer_done(&s->alike.packed);
+    message_buffer_done(&s->alike.tried);
+    s->alike = (struct alike){0};
+}
+
+/* The base moves to the front. */
+static struct alike_base *use(struct store *s, uint32_t i)
+{
+    struct alike_base *const bases = s->alike.bases;
+    const struct alike_base b = bases[i];
+    memmove(bases + 1, bases, i * sizeof(*bases));
+    bases[0] = b;
+    return bases;
+}
+
+/* Takes the body. The base that was not used for the longest time leaves a full memory. */
+static int add(struct store *s, const struct alike_base *b)
+{
+    struct alike *const a = &s->alike;
+    if (a->bases == NULL) {
+        a->bases = calloc(BASES_KNOWN, sizeof(*a->bases));
+        if (a->bases == NULL) {
+            return -ENOMEM;
+        }
+    }
+    if (a->count == BASES_KNOWN) {
+        message_buffer_done(&a->bases[--a->count].body);
+    }
+    a->bases[a->count] = *b;
+    use(s, a->count++);
+    return 0;
+}
+
+/* Returns 1: added; 0: it is there already; < 0: an error. The row has id, kind, run, body. */
+static int add_row(struct store *s, sqlite3_stmt *q)
+{
+    struct alike_base b = {.id = sqlite3_column_int64(q, 0),
+                           .run = sqlite3_column_int64(q, 2),
+                           .packed = (size_t)sqlite3_column_bytes(q, 3)};
+    snprintf(b.kind, sizeof(b.kind), "%s", sql_text(q, 1));
+    for (uint32_t i = 0; i < s->alike.count; i++) {
+        if (s->alike.bases[i].id == b.id) {
+            return 0;
+        }
+    }
+    int r = message_unpack(sqlite3_column_blob(q, 3), b.packed, BASE_SIZE_MAX, &b.body);
+    r = r < 0 ? (r == -ENOMEM ? r : -EUCLEAN) : add(s, &b);
+    if (r < 0) {
+        message_buffer_done(&b.body);
+    }
+    return r < 0 ? r : 1;
+}
+
+/* ---- packing ---- */
+
+static bool fits(const struct alike_base *b, const char *kind, int64_t run)
+{
+    return b->run == run && strcmp(b->kind, kind) == 0;
+}
+
+/* Bases of an earlier process: the newest comes to the front. */
+static int find_rows(struct store *s, const char *kind, int64_t run)
+{
+    int r = 0;
+    sqlite3_stmt *q = sql_prepare(
+        s, &r, "SELECT id, kind, run, body FROM alike WHERE kind = ? AND run = ? ORDER BY id", "si",
+        kind, run);
+    while (sql_next(s, q, &r)) {
+        const int added = add_row(s, q);
+        r = added < 0 ? added : 0;
+    }
+    return r;
+}
+
+static int count_rows(struct store *s, const char *kind, int64_t run)
+{
+    int r = 0, count = 0;
+    sqlite3_stmt *q = sql_prepare(s, &r, "SELECT count(*) FROM alike WHERE kind = ? AND run = ?",
+                                  "si", kind, run);
+    while (sql_next(s, q, &r)) {
+        count = sqlite3_column_int(q, 0);
+    }
+    return r < 0 ? r : count;
+}
+
+/* Tries the bases in memory. Returns 1: packed, with *ret_base; 0: none is much alike; < 0: an error. Much alike: half of what
+ * the body takes alone, which is estimated from its base. The best try is in s->alike.packed; *ret_base 0: there is none. */
+static int try_bases(struct store *s, const char *kind, int64_t run, const void *bytes, size_t size,
+                     int64_t *ret_base)
+{
+    struct alike *const a = &s->alike;
+    int64_t best = 0;
+    for (uint32_t i = 0, tried = 0; i < a->count && tried < BASES_TRIED; i++) {
+        const struct alike_base *const b = &a->bases[i];
+        if (!fits(b, kind, run)) {
+            continue;
+        }
+        const int r = message_pack_alike(&b->body, bytes, size, &a->tried);
+        if (r < 0) {
+            return r;
+        }
+        tried++;
+        if (best == 0 || a->tried.size < a->packed.size) {
+            const struct message_buffer less = a->tried;
+            a->tried = a->packed;
+            a->packed = less;
+            best = b->id;
+        }
+        const double alone = (double)size * (double)b->packed / (double)(b->body.size + 1);
+        if (best == b->id && (double)a->packed.size < alone / 2) {
+            *ret_base = best;
+            use(s, i);
+            return 1;
+        }
+    }
+    *ret_base = best;
+    return 0;
+}
+
+/* s->alike.tried is the body alone. The body becomes a base, and s->alike.packed is what it takes beside itself. */
+static int add_base(struct store *s, const char *kind, int64_t run, const void *bytes, size_t size,
+                    int64_t *ret_base)
+{
+    struct alike *const a = &s->alike;
+    struct alike_base b = {.run = run, .packed = a->tried.size};
+    int r = message_buffer_reserve(&b.body, size);
+    r = r < 0 ? r
+              : sql_run(s, "INSERT INTO alike(kind, run, body) VALUES(?, ?, ?)", "sib", kind, run,
+                        a->tried.bytes, a->tried.size);
+    if (r == 0) {
+        b.id = sqlite3_last_insert_rowid(s->db);
+        snprintf(b.kind, sizeof(b.kind), "%s", kind);
+        memcpy(b.body.bytes, bytes, size);
+        b.body.size = size;
+        r = add(s, &b);
+    }
+    if (r < 0) {
+        message_buffer_done(&b.body);
+        return r;
+    }
+    *ret_base = b.id;
+    return message_pack_alike(&a->bases[0].body, bytes, size, &a->packed);
+}
+
+/* Nothing in memory is much alike. *base: the best try, in s->alike.packed. */
+static int pack_unlike(struct store *s, const char *kind, int64_t run, const void *bytes,
+                       size_t size, int64_t *base)
+{
+    struct alike *const a = &s->alike;
+    int r = message_pack(bytes, size, &a->tried);
+    if (r < 0 || (*base != 0 && a->packed.size < a->tried.size / 2)) {
+        return r;
+    }
+    const int rows =
+        a->tried.size > ALONE_MAX && size <= BASE_SIZE_MAX ? count_rows(s, kind, run) : BASES_MAX;
+    if (rows < 0 || rows < BASES_MAX) {
+        return rows < 0 ? rows : add_base(s, kind, run, bytes, size, base);
+    }
+    if (*base == 0 || a->tried.size <= a->packed.size) {
+        const struct message_buffer alone = a->tried;
+        a->tried = a->packed;
+        a->packed = alone;
+        *base = 0;
+    }
+    return 0;
+}
+
+int alike_pack(struct store *s, const char *kind, int64_t run, const void *bytes, size_t size,
+               int64_t *ret_base)
+{
+    int64_t base = 0;
+    int r = try_bases(s, kind, run, bytes, size, &base);
+    if (r == 0 && base == 0 && size > ALONE_MAX) {
+        r = find_rows(s, kind, run);
+        r = r < 0 ? r : try_bases(s, kind, run, bytes, size, &base);
+    }
+    r = r == 0 ? pack_unlike(s, kind, run, bytes, size, &base) : r;
+    *ret_base = base;
+    return r < 0 ? r : 0;
+}
+
+/* ---- unpacking ---- */
+
+int alike_unpack(struct store *s, int64_t base, const void *bytes, size_t size, size_t limit,
+                 struct message_buffer *ret)
+{
+    struct alike *const a = &s->alike;
+    uint32_t i = 0;
+    int r = 0;
+    while (base != 0 && i < a->count && a->bases[i].id != base) {
+        i++;
+    }
+    if (base != 0 && i == a->count) {
+        sqlite3_stmt *q =
+            sql_prepare(s, &r, "SELECT id, kind, run, body FROM alike WHERE id = ?", "i", base);
+        while (sql_next(s, q, &r)) {
+            r = add_row(s, q);
+        }
+        if (r <= 0) {
+            return r < 0 ? r : -EUCLEAN;
+        }
+        i = 0;
+    }
+    const struct message_buffer *const beside = base != 0 ? &use(s, i)->body : NULL;
+    return message_unpack_alike(beside, bytes, size, limit, ret);
+}

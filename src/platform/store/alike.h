@@ -1,0 +1,18 @@
+/* alike.h: only for the store: bodies that are much alike, such as the same facts of many hosts.
+ *
+ * A body that differs from others of its kind in some numbers is packed beside one of them, its base, and takes a tenth of the
+ * room. A base is a row of its own, so any body can be read with two rows. Bodies that have nothing in common with a base are
+ * packed alone. Bases are found by trying: the one used last comes first. */
+#pragma once
+#include "platform/store/sql.h"
+
+/* Packs a body into s->alike.packed. kind: only bodies of one kind and run share a base. run 0: of no run.
+ * *ret_base: the row in `alike` that it needs, 0: none. May store a base. */
+MUST_CHECK int alike_pack(struct store *s, const char *kind, int64_t run, const void *bytes,
+                          size_t size, int64_t *ret_base);
+/* -EUCLEAN: the body or its base is damaged. */
+MUST_CHECK int alike_unpack(struct store *s, int64_t base, const void *bytes, size_t size,
+                            size_t limit, struct message_buffer *ret);
+/* Forgets the bases that are in memory: after a rollback, and after rows of `alike` are deleted. */
+void alike_forget(struct store *s);
+void alike_done(struct store *s);
