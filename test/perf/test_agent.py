@@ -10,7 +10,7 @@ import time
 import unittest
 
 FOLIOT = os.path.abspath(sys.argv.pop(1))
-RATE = r"^rate (\d+) runs 5 spread \d+ wrong 0 init \d+ network \S+ work( \d+){40} late \d{1,5}$"
+RATE = r"^rate (\d+) runs 5 spread \d+ wrong 0 init \d+ network \S+ work( \d+){40} late \d{1,5}( parts( \d{1,5}){10})?$"
 
 
 def free_port():

@@ -3,6 +3,7 @@
  *
  * It has fewer rights than the agent: no user of its own, no file, no page in the agent's list of jobs. When its standard input
  * is closed, it ends at once, whatever it is doing. */
+#include <dirent.h>
 #include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
@@ -58,6 +59,9 @@ struct agent_part {
     double rate; /* bus bandwidth, bytes a second */
     /* the share of the time in which this rank is not known to have waited for others */
     double late;
+    /* the share of the time in which its threads waited for a processor, added up, at most 1; < 0: the kernel
+     * doesn't tell */
+    double waited;
 };
 
 struct agent_found {
@@ -256,6 +260,51 @@ static int time_work(struct rank *r, int64_t *work_ns)
     return rc;
 }
 
+/* How long the threads of this process have waited for a processor, ns; < 0: the kernel doesn't tell. The kernel counts this
+ * for each thread, so other work on the host shows here, and a slow network or a slow peer doesn't. */
+static int64_t waited_ns(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int64_t sum = -1;
+
+    for (struct dirent *task; tasks != NULL && (task = readdir(tasks)) != NULL;) {
+        char path[64], line[96];
+        uint64_t ran, waited;
+        snprintf(path, sizeof(path), "/proc/self/task/%.20s/schedstat", task->d_name);
+        FILE *file = task->d_name[0] != '.' ? fopen(path, "re") : NULL;
+        if (file != NULL && fgets(line, sizeof(line), file) != NULL &&
+            sscanf(line, "%" SCNu64 " %" SCNu64, &ran, &waited) == 2) {
+            sum = (sum < 0 ? 0 : sum) + (int64_t)waited;
+        }
+        if (file != NULL) {
+            fclose(file);
+        }
+    }
+    if (tasks != NULL) {
+        closedir(tasks);
+    }
+    return sum;
+}
+
+/* One of the timed parts. */
+static int run_part(struct rank *r, struct perf_options *o, size_t bytes, struct perf_row *row,
+                    struct agent_part *ret)
+{
+    const int64_t began_ns = perf_now_ns(), before_ns = waited_ns();
+    const int rc = rank_run_size(r, bytes, row);
+    const int64_t took_ns = perf_now_ns() - began_ns, after_ns = waited_ns();
+
+    *ret = (struct agent_part){.waited = -1};
+    if (rc == 0) {
+        ret->rate = rate_of(o, row);
+        ret->late = row->figures[0].own_late;
+        if (before_ns >= 0 && after_ns >= before_ns && took_ns > 0) {
+            ret->waited = fmin((double)(after_ns - before_ns) / (double)took_ns, 1);
+        }
+    }
+    return rc;
+}
+
 static int run_test(struct rank *r, struct perf_options *o, const struct agent_plan *p,
                     struct agent_found *found)
 {
@@ -265,9 +314,7 @@ static int run_test(struct rank *r, struct perf_options *o, const struct agent_p
 
     o->duration_s = p->run_ms * 1e-3 / PARTS;
     for (int i = 0; rc == 0 && i < PARTS; i++) {
-        rc = rank_run_size(r, bytes, &row);
-        found->parts[i] = rc == 0 ? (struct agent_part){rate_of(o, &row), row.figures[0].own_late}
-                                  : (struct agent_part){0};
+        rc = run_part(r, o, bytes, &row, &found->parts[i]);
         const size_t next = rc == 0 ? grown(bytes, row.figures[0].time_us) : bytes;
         if (i == 0 && next >= STALLED * bytes) {
             bytes = next; /* a pause made the earlier rounds look long */
@@ -298,10 +345,28 @@ static struct agent_part middle_of(struct agent_part *parts, int count, double *
     return parts[count / 2];
 }
 
+/* Of each part, as they came, its rate beside the fastest, and how long its threads waited. Nothing if the kernel doesn't tell. */
+static void tell_waited(const struct agent_part *parts, int count)
+{
+    double fastest = 0, least = 0;
+
+    for (int i = 0; i < count; i++) {
+        fastest = fmax(fastest, parts[i].rate);
+        least = fmin(least, parts[i].waited);
+    }
+    for (int i = 0; i < count && fastest > 0 && least >= 0; i++) {
+        printf("%s %.0f %.0f", i == 0 ? " parts" : "", 1e4 * parts[i].rate / fastest,
+               1e4 * parts[i].waited);
+    }
+}
+
 /* Agents of older releases read the figures up to the first word that is no number. */
 static void tell(struct agent_found *f)
 {
     double spread;
+    struct agent_part in_time[PARTS];
+    memcpy(in_time, f->parts,
+           sizeof(in_time)); /* the other ranks' first part is the same time as this one's */
     const struct agent_part middle = middle_of(f->parts, PARTS, &spread);
     printf("rate %.0f runs %d spread %.0f wrong %.0f init %lld network %s work", middle.rate, PARTS,
            spread, f->wrong, (long long)f->init_ms, f->network);
@@ -309,7 +374,9 @@ static void tell(struct agent_found *f)
         const int64_t units = f->work_ns[i] / WORK_UNIT_NS;
         printf(" %d", units < UINT16_MAX ? (int)units : UINT16_MAX);
     }
-    printf(" late %.0f\n", 1e4 * middle.late);
+    printf(" late %.0f", 1e4 * middle.late);
+    tell_waited(in_time, PARTS);
+    printf("\n");
 }
 
 static void read_secret(const char *text, uint8_t secret[MEET_SECRET_SIZE])

@@ -474,13 +474,15 @@ const struct check catalogue_measured[CATALOGUE_MEASURED] = {
      .severity = SEVERITY_TICKET,
      .compare = COMPARE_RULE,
      .each = FACT_COUNT,
-     .facts = {FACT_TEST_SPREAD, FACT_TEST_RUNS, FACT_COUNT},
+     .facts = {FACT_TEST_SPREAD, FACT_TEST_RUNS, FACT_PERF_WAITED, FACT_COUNT},
      .rule = rule_test_spread,
      .fail = 3,
      .unit = "percent",
      .title = "runs of one test agree",
      .why = "Steps that vary make all ranks wait.",
-     .remedy = "Look at noise and temperature.",
+     .remedy =
+         "Look at noise and temperature. Unknown, busy: the ranks had no processor. Test again "
+         "when no other work runs.",
      .origin = "nccl-tests, README; allreduce-q1.txt"},
     {.id = "nccl.correct",
      .group = 5,

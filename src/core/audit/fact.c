@@ -51,8 +51,8 @@ bool fact_is_of_controller(enum fact_id id)
 {
     return id == FACT_HISTORY || id == FACT_MATRIX || id == FACT_MATRIX_PATH ||
            id == FACT_MATRIX_LATE || id == FACT_PERF || id == FACT_PERF_NIC ||
-           id == FACT_PERF_INCAST || id == FACT_PERF_LATE || id == FACT_PERF_PATH ||
-           id == FACT_PERF_SEARCH;
+           id == FACT_PERF_INCAST || id == FACT_PERF_LATE || id == FACT_PERF_WAITED ||
+           id == FACT_PERF_PATH || id == FACT_PERF_SEARCH;
 }
 
 bool fact_is_counter(enum fact_id id)

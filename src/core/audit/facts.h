@@ -235,6 +235,8 @@
     F(PERF_LATE, JOB, NOW, TEXT, "perf.late", "how often a host came last to a collective")        \
     F(PERF_INCAST, JOB, NOW, TEXT, "perf.incast",                                                  \
       "packets of many hosts to one, and those marked")                                            \
+    F(PERF_WAITED, JOB, NOW, TEXT, "perf.waited",                                                  \
+      "spread of runs that remains without waiting for processors")                                \
     F(PERF_PATH, JOB, NOW, TEXT, "perf.path", "a slow trunk that a host's packets go over")        \
     F(PERF_SEARCH, JOB, NOW, TEXT, "perf.search", "whether a host makes the collectives slow")     \
     F(SITE, JOB, KEPT, WORD, "site", "program of the site in checks.d")                            \

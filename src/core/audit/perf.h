@@ -71,6 +71,7 @@ enum {
     PERF_INCAST_MOST = 32,
     PERF_INCAST_BYTES = 1442, /* size of a packet with the headers of Ethernet, IPv4 and UDP */
     PERF_ARRIVALS = 40,       /* meetings of a test */
+    PERF_PARTS = 5,           /* runs of a collective */
     PERF_TURNS = 4, /* pairs take turns to find where a way is narrow: their trains share trunks */
     PERF_WORDS_SIZE = 160
 };
@@ -118,6 +119,10 @@ struct perf_result {
     uint32_t late; /* for rows: how often it came last, and late */
     /* share of the test in which this host's processor, not the network, may have been the limit */
     double busy;
+    /* of each run of a collective, as they came: its rate beside the fastest, and how long its threads waited for a processor,
+     * added up, 1/10000; 0 parts: not known */
+    uint8_t parts;
+    uint16_t part_rate[PERF_PARTS], part_waited[PERF_PARTS];
     char network[32], words[PERF_WORDS_SIZE];
 };
 
@@ -295,6 +300,10 @@ bool perf_is_measured(const struct perf *p, uint32_t host, uint32_t nic);
 bool perf_in_rings(const struct perf *p, uint32_t host);
 /* The rate of each of its NICs in permutations: the median. < 0: none was done. */
 double perf_permuted(const struct perf *p, uint32_t host);
+/* The spread of the first collective's runs, in percent, that remains without the time that threads waited for processors: at
+ * this host, and as two others confirm each other; *ret_one: also as one other reports alone, which may be false. false: this
+ * host's agent doesn't tell. */
+bool perf_spread_left(const struct perf *p, uint32_t host, double *ret_two, double *ret_one);
 /* Its memory looked slow, and was not measured again. */
 bool perf_memory_doubted(const struct perf *p, uint32_t host);
 /* After the search: it was in a fast test beside the slow part. */

@@ -180,6 +180,25 @@ static bool read_memory(const char *text, Foliot__V1__PerfRow *row, char words[P
     return false;
 }
 
+/* parts: room for the row's two lists. text: " parts RATE WAITED RATE WAITED"; NULL: a program of before, or a kernel that
+ * doesn't tell. */
+static void read_parts(const char *text, Foliot__V1__PerfRow *row, uint32_t parts[2][PERF_PARTS])
+{
+    size_t count = 0;
+    int used = 0;
+
+    for (text = text != NULL ? text + strlen(" parts") : ""; count < PERF_PARTS; text += used) {
+        if (sscanf(text, " %" SCNu32 " %" SCNu32 "%n", &parts[0][count], &parts[1][count], &used) !=
+            2) {
+            break;
+        }
+        count++;
+    }
+    row->part_rate = parts[0];
+    row->part_waited = parts[1];
+    row->n_part_rate = row->n_part_waited = count;
+}
+
 /* A line of `foliot perf --agent`. */
 static void read_result(struct agent *a)
 {
@@ -187,7 +206,7 @@ static void read_result(struct agent *a)
     Foliot__V1__PerfRow row = FOLIOT__V1__PERF_ROW__INIT;
     struct ways_row ways;
     char network[32], words[PERF_WORDS_SIZE];
-    uint32_t work[PERF_ARRIVALS];
+    uint32_t work[PERF_ARRIVALS], parts[2][PERF_PARTS];
     int used = 0;
     p->text[p->used] = 0;
     p->text[strcspn(p->text, "\n")] = 0;
@@ -216,6 +235,7 @@ static void read_result(struct agent *a)
         if (late == NULL || sscanf(late, " late %" SCNu32, &row.busy) != 1) {
             row.busy = 0; /* a program of before */
         }
+        read_parts(strstr(p->text + used, " parts "), &row, parts);
     } else {
         const bool told = strncmp(p->text, "failed ", 7) == 0;
         plain_text(told ? p->text + 7 : "foliot perf ended without a word", words, sizeof(words));

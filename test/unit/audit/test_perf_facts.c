@@ -49,10 +49,13 @@ struct world {
     double ring_share;      /* that collectives carry of what pairs do; 0: all */
     double busy;            /* that hosts tell of their processors there, */
     double pair_busy;       /* and in pairs */
-    bool memory;            /* hosts measure their memory, */
-    double memory_share;    /* and host 2 has that share of the others' rate; 0: it fails, */
-    double memory_busy;     /* and other work has its processors for so much of it */
-    const char *kept;       /* what a file has for all; NULL: there is none */
+    uint32_t spread;        /* of host 2's runs in rings, */
+    uint16_t waited[HOSTS]; /* and how long hosts waited for processors in the slow runs, 1/10000 */
+    bool tell_parts;
+    bool memory;         /* hosts measure their memory, */
+    double memory_share; /* and host 2 has that share of the others' rate; 0: it fails, */
+    double memory_busy;  /* and other work has its processors for so much of it */
+    const char *kept;    /* what a file has for all; NULL: there is none */
     double paths[3]; /* what hosts 0 and 1 tell of each other's, over a spine each; first 0: none */
     bool
         bad_spine; /* hosts have as many NICs as they may, each with leaves of its own, and one of two spines is slow */
@@ -180,6 +183,12 @@ static void play(struct world *w, bool rings)
                                         .arrivals = PERF_ARRIVALS};
                 snprintf(r.words, sizeof(r.words), "%s", outcome == PERF_FAILED ? "no way" : "");
                 r.busy = p->steps[step].kind >= PERF_RING ? w->busy : w->pair_busy;
+                r.spread = !pair && i == 2 ? w->spread : 0;
+                r.parts = !pair && w->tell_parts ? PERF_PARTS : 0;
+                for (uint32_t k = 0; k < r.parts; k++) {
+                    r.part_rate[k] = k % 2 == 0 ? 10000 : 8500;
+                    r.part_waited[k] = k % 2 == 0 ? 0 : w->waited[i];
+                }
                 tell_memory(w, step, i, &r);
                 tell_paths(w, step, i);
                 perf_take(p, step, i, &r);
@@ -768,6 +777,43 @@ static void memory_is_that_of_the_others(void **state)
     }
 }
 
+/* Runs that differ because a host had no processor are unknown. By its own word a host excuses itself, and by that of two others;
+ * the word of one other host, which may lie, leaves a warning. */
+static void runs_that_had_no_processor_are_unknown(void **state)
+{
+    /* runs that waited for 15 % of their time lost what they lack */
+    static const struct {
+        uint16_t waited[HOSTS];
+        bool old;
+        enum audit_status status;
+    } cases[] = {{{0}, true, AUDIT_FAIL},
+                 {{10000, 10000, 10000, 10000, 10000, 10000}, true, AUDIT_FAIL},
+                 {{0}, false, AUDIT_FAIL},
+                 {{[2] = 1500}, false, AUDIT_UNKNOWN},
+                 {{[2] = 10000}, false, AUDIT_UNKNOWN},
+                 {{[2] = 300}, false, AUDIT_FAIL},
+                 {{[0] = 1500}, false, AUDIT_WARN},
+                 {{[0] = 10000}, false, AUDIT_WARN},
+                 {{[0] = 10000, [1] = 100}, false, AUDIT_WARN},
+                 {{[0] = 750, [3] = 750}, false, AUDIT_UNKNOWN},
+                 {{[0] = 10000, [3] = 10000}, false, AUDIT_UNKNOWN},
+                 {{[0] = 500, [3] = 500, [2] = 500}, false, AUDIT_UNKNOWN}};
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        struct world w = {.sender = HOSTS, .spread = 784, .tell_parts = !cases[c].old};
+        memcpy(w.waited, cases[c].waited, sizeof(w.waited));
+        play(&w, true);
+        judge(&w);
+        for (uint32_t i = 0; i < HOSTS; i++) {
+            const struct audit_result *r = worst(&w, "nccl.repeat", i);
+            assert_int_equal(r->status, i == 2 ? cases[c].status : AUDIT_PASS);
+            if (r->status == AUDIT_UNKNOWN) {
+                assert_int_equal(r->reason, REASON_BUSY);
+            }
+        }
+        done(&w);
+    }
+}
+
 /* Of two facts with one name the first that was added is kept, wherever their texts lie. */
 static void the_first_of_two_facts_is_kept(void **state)
 {
@@ -806,6 +852,7 @@ int main(void)
         cmocka_unit_test(where_processors_are_the_limit_nobody_is_named),
         cmocka_unit_test(processors_excuse_what_is_declared),
         cmocka_unit_test(memory_is_that_of_the_others),
+        cmocka_unit_test(runs_that_had_no_processor_are_unknown),
         cmocka_unit_test(the_first_of_two_facts_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

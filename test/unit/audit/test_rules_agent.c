@@ -287,6 +287,29 @@ static void test_rates(void **state)
          "3.00 % of 3 runs"},
         {FAIL, "nccl.repeat", "", "test.runs@allreduce-q1=3|test.spread@allreduce-q1=301",
          .expected = "at most 3 %"},
+        {FAIL, "nccl.repeat", "",
+         "test.runs@allreduce-q1=5|test.spread@allreduce-q1=900|perf.waited=9.00 % left without "
+         "its waiting and that of two others, 9.00 % without that of one"},
+        {UNKNOWN, "nccl.repeat", "",
+         "test.runs@allreduce-q1=5|test.spread@allreduce-q1=900|perf.waited=3.00 % left without "
+         "its waiting and that of two others, 2.00 % without that of one",
+         .why = "busy"},
+        {FAIL, "nccl.repeat", "",
+         "test.runs@allreduce-q1=5|test.spread@allreduce-q1=900|perf.waited=3.01 % left without "
+         "its waiting and that of two others, 3.01 % without that of one"},
+        /* one other host alone may lie: nobody goes without a verdict by its word */
+        {WARN, "nccl.repeat", "",
+         "test.runs@allreduce-q1=5|test.spread@allreduce-q1=900|perf.waited=3.01 % left without "
+         "its waiting and that of two others, 3.00 % without that of one",
+         .why = "one other host"},
+        {WARN, "nccl.repeat", "",
+         "test.runs@allreduce-q1=5|test.spread@allreduce-q1=900|perf.waited=9.00 % left without "
+         "its waiting and that of two others, 0.00 % without that of one"},
+        {PASS, "nccl.repeat", "",
+         "test.runs@allreduce-q1=5|test.spread@allreduce-q1=300|perf.waited=0.00 % left without "
+         "its waiting and that of two others, 0.00 % without that of one"},
+        {FAIL, "nccl.repeat", "",
+         "test.runs@allreduce-q1=5|test.spread@allreduce-q1=900|perf.waited=not a word"},
         {UNKNOWN, "nccl.repeat", "", "test.runs@allreduce-q1=2|test.spread@allreduce-q1=0",
          .why = "not_run"},
     };

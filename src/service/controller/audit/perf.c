@@ -525,6 +525,12 @@ void audit_perf_take(struct controller *c, const struct fleet_host *h,
         const uint32_t work = row->work[r.arrivals];
         r.work[r.arrivals] = (uint16_t)(work < UINT16_MAX ? work : UINT16_MAX);
     }
+    for (; r.parts < PERF_PARTS && r.parts < row->n_part_rate && r.parts < row->n_part_waited;
+         r.parts++) {
+        const uint32_t rate = row->part_rate[r.parts], waited = row->part_waited[r.parts];
+        r.part_rate[r.parts] = (uint16_t)(rate < 10000 ? rate : 10000);
+        r.part_waited[r.parts] = (uint16_t)(waited < 10000 ? waited : 10000);
+    }
     plain_text(row->network, r.network, sizeof(r.network));
     plain_text(row->words, r.words, sizeof(r.words));
     const bool alone = row->step < x->core.step_count && row->outcome == PERF_FAILED &&

@@ -10,11 +10,11 @@
 #include "platform/json/json.h"
 #include "service/controller/audit/perf.h"
 
-/* Of one host: its outcome, NICs, slow trunks, of each collective seven facts, and eleven of all. Texts: what a test was not done
+/* Of one host: its outcome, NICs, slow trunks, of each collective seven facts, and twelve of all. Texts: what a test was not done
  * for, a trunk's name, and a line of each fact; the last one may be of any length. */
 enum {
     ROW_FACTS = 7,
-    FACTS_MOST = 1 + 2 * HOST_NIC_MAX + WAYS_TRUNKS_MAX + ROW_FACTS * (PERF_ROWS + 1) + 11,
+    FACTS_MOST = 1 + 2 * HOST_NIC_MAX + WAYS_TRUNKS_MAX + ROW_FACTS * (PERF_ROWS + 1) + 12,
     LINE_SIZE = 128,
     TEXT_SIZE = (3 + PERF_ROWS) * (AUDIT_WORDS_SIZE + 32) + WAYS_TRUNKS_MAX * 2 * WAY_NAME_SIZE +
                 FACTS_MOST * LINE_SIZE + FACT_VALUE_MAX
@@ -191,6 +191,17 @@ static void add_collective(const struct perf *p, uint32_t host, struct audit_per
     } else { /* who receives them sees them: they may be any other host's */
         add_missing(w, FACT_TEST_WRONG, name,
                     "failed: wrong values that may be another host's; whose they are, pairs tell");
+    }
+}
+
+/* What remains of the spread of the first collective's runs. None if this host's agent doesn't tell. */
+static void add_waited(const struct perf *p, uint32_t host, struct audit_perf_host *w)
+{
+    double two, one;
+    if (perf_spread_left(p, host, &two, &one)) {
+        add(w, FACT_PERF_WAITED, "",
+            "%.2f %% left without its waiting and that of two others, %.2f %% without that of one",
+            two, one);
     }
 }
 
@@ -419,6 +430,7 @@ static int judge_host(struct audit_perf *x, uint32_t host, const struct ways_of_
         }
         add_alltoall(&x->core, host, w, outcome);
         add_late(&x->core, host, w, outcome);
+        add_waited(&x->core, host, w);
         add_search(x, host, w, outcome);
     }
     add_memory(&x->core, host, w, outcome); /* last: some of it is weak */
