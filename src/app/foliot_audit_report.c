@@ -136,6 +136,11 @@ static void put_finding(FILE *out, const json_t *r)
 
     if (text_of(r, "subject")[0] != '\0') {
         put_text(out, text_of(r, "subject"));
+        if (text_of(r, "device")[0] != '\0') {
+            fputs(" (", out);
+            put_text(out, text_of(r, "device"));
+            fputs(")", out);
+        }
         between = ": ";
     }
     if (found[0] != '\0') {

@@ -116,8 +116,11 @@ static void print_where(const json_t *block)
     }
     names_end(&hosts);
     names_end(&subjects);
+    const char *device = field_string(json_array_get(block, 0), "device");
     if (hosts.count == 1) {
-        printf("%s%s%s", hosts.text, subjects.text[0] != '\0' ? " " : "", subjects.text);
+        const bool one = subjects.count == 1 && device[0] != '\0';
+        printf("%s%s%s%s%s%s", hosts.text, subjects.text[0] != '\0' ? " " : "", subjects.text,
+               one ? " (" : "", one ? device : "", one ? ")" : "");
     } else {
         printf("%zu hosts: %s", hosts.count, hosts.text);
     }

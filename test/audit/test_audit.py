@@ -98,7 +98,7 @@ class Audit(unittest.TestCase):
             self.assertIn("cfg.pcie.width", done.stdout)
         shown = self.foliot("run", "--root", self.root)
         self.assertEqual(shown.returncode, 1)
-        self.assertRegex(shown.stdout, r"fail cfg\.pcie\.width  roce1 0000:3b:00\.0  \(block\)\n  found     x8\n  expected  x16")
+        self.assertRegex(shown.stdout, r"fail cfg\.pcie\.width  roce1 0000:3b:00\.0 \(eth1, mlx5_1, slot 21\)  \(block\)\n  found     x8\n  expected  x16")
         self.assertIn("Reseat the card", shown.stdout)
 
     def test_a_blocking_check_that_is_unknown_closes_the_gate(self):
@@ -128,7 +128,7 @@ class Audit(unittest.TestCase):
                                r"no job may begin on 1 host \(a blocking check fails\): h9\n"
                                r"no job may begin on 1 host \(a blocking check is unknown\): h30\n")
         self.assertEqual(re.findall(r"^(?:fail|warn|suspect) .*", text, re.M), [
-            "fail cfg.pcie.width  h9 0000:3b:00.0  (block)", "fail cfg.mem.swap  2 hosts: h3, h7  (ticket)",
+            "fail cfg.pcie.width  h9 0000:3b:00.0 (eth1, mlx5_1, slot 21)  (block)", "fail cfg.mem.swap  2 hosts: h3, h7  (ticket)",
             "suspect cfg.fw.bios  3 hosts: h20, h21, h22  (ticket)"], text)
         self.assertIn("  found     1 (swap areas in use)\n  expected  at most 0\n  source    /proc/swaps\n", text)
         self.assertRegex(text, r"  source    /sys/bus/pci/devices/0000:3b:00.0/current_link_width\n  read      20\d\d-\d\d-\d\d ")

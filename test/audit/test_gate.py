@@ -116,7 +116,7 @@ class Known(Place):
         self.width(8)
         done = self.run_(prolog, env=self.environment())
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"^foliot: roce1: fail: cfg\.pcie\.width 0000:3b:00\.0: x8, expected x16")
+        self.assertRegex(done.stderr, r"^foliot: roce1: fail: cfg\.pcie\.width 0000:3b:00\.0 \(eth1, mlx5_1, slot 21\): x8, expected x16")
         os.unlink(self.root + WIDTH)
         self.assertEqual(self.run_(prolog, env=self.environment()).returncode, 1)  # unknown is no pass
         self.assertEqual(self.run_(prolog, env={"PATH": "/usr/bin:/bin"} if not shutil.which("foliot", path="/usr/bin:/bin") else {"PATH": ""}).returncode, 1)
@@ -290,7 +290,7 @@ class Slurm(Place):
         self.assertRegex(out, r"job 1 ran\nidle\*?\n")
         self.assertIn("theirs disk swap, ask ann\n", out)
         self.assertRegex(out, r"then foliot audit gate: roce1: fail")
-        self.assertRegex(out, r"reason foliot audit gate: roce1: fail: cfg\.pcie\.width 0000:3b:00\.0: x8, expected x16")
+        self.assertRegex(out, r"reason foliot audit gate: roce1: fail: cfg\.pcie\.width 0000:3b:00\.0 \(eth1, mlx5_1, slot 21\): x8, expected x16")
         self.assertIn("job 2 ran", out)
 
 

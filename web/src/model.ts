@@ -484,6 +484,7 @@ export interface AuditResult {
   check: string;
   host: string;
   subject: string;
+  device?: string | null; // what is at the subject's PCI address; an older controller's results have none
   status: AuditStatus;
   reason: string | null;
   severity: string;

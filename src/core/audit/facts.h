@@ -64,6 +64,7 @@
     F(PCI_SPEED, PCIE, KEPT, TRANSFER, "pci.speed", "speed of a lane in use")                      \
     F(PCI_SPEED_MAX, PCIE, KEPT, TRANSFER, "pci.speed_max", "speed of a lane that this end has")   \
     F(PCI_NUMA, PCIE, KEPT, NUMBER, "pci.numa", "NUMA node of a PCI device")                       \
+    F(PCI_SLOT, PCIE, KEPT, TEXT, "pci.slot", "slot of a PCI device, as the board names it")       \
     F(PCI_ABOVE, PCIE, KEPT, WORD, "pci.above", "bridge or root that a PCI device hangs on")       \
     F(PCI_TREE, PCIE, KEPT, TEXT, "pci.tree", "the way from the root to each NIC and GPU")         \
     F(PCI_MPS, PCIE, KEPT, NUMBER, "pci.mps", "largest payload of a packet, bytes")                \

@@ -18,6 +18,9 @@ struct gate gate_of(const struct audit *a, uint32_t sheet)
     if (g.worst != NULL && g.worst->status != AUDIT_SKIP) {
         g.status = g.worst->status;
     }
+    if (g.worst != NULL) {
+        device_name(&a->sheets[sheet], g.worst->subject, g.device);
+    }
     return g;
 }
 
@@ -35,8 +38,9 @@ const char *gate_line(const struct gate *g, char ret_text[GATE_LINE_SIZE])
                  r->note);
     } else {
         const bool found = r->found[0] != '\0', expected = r->expected[0] != '\0';
-        snprintf(ret_text, GATE_LINE_SIZE, "%s%s%.120s: %.100s%s%s%.100s%s%.40s%s%.100s",
-                 r->check->id, r->subject[0] != '\0' ? " " : "", r->subject, r->found,
+        snprintf(ret_text, GATE_LINE_SIZE, "%s%s%.120s%s%.100s%s: %.100s%s%s%.100s%s%.40s%s%.100s",
+                 r->check->id, r->subject[0] != '\0' ? " " : "", r->subject,
+                 g->device[0] != 0 ? " (" : "", g->device, g->device[0] != 0 ? ")" : "", r->found,
                  found && expected ? ", " : "", expected ? "expected " : "", r->expected,
                  r->basis[0] != '\0' ? ", " : "", r->basis,
                  r->note[0] != '\0' && (found || expected) ? "; " : "", r->note);

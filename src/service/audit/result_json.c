@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/audit/device.h"
+
 enum { INTERFACE_SIZE = 64 };
 
 /* The network interface of a result; NULL: none. "eth0 HOST eth1" is an edge (service/inspect/agent.c). */
@@ -59,12 +61,14 @@ static int64_t time_of(const struct audit *a, const struct audit_result *r, cons
 void result_write(struct json_writer *j, const struct audit *a, const struct audit_result *r)
 {
     const struct fact *shown = audit_shown(r);
-    char interface[INTERFACE_SIZE];
+    char interface[INTERFACE_SIZE], device[DEVICE_NAME_SIZE];
 
+    device_name(&a->sheets[r->sheet], r->subject, device);
     json_put_object(j, NULL);
     json_put_string(j, "check", r->check->id);
     json_put_string(j, "host", a->sheets[r->sheet].host);
     json_put_string(j, "subject", r->subject);
+    json_put_string(j, "device", device[0] != 0 ? device : NULL);
     json_put_string(j, "interface", interface_of(a, r, interface));
     json_put_string(j, "peer", peer_of(a, r));
     json_put_string(j, "status", audit_status_name(r->status));

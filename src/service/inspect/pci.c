@@ -354,6 +354,28 @@ static void put_inventory(struct collector *c, struct inventory *all)
     put_long(c, FACT_PCI_TREE, all->tree);
 }
 
+/* Firmware gives slots the names that are printed on the board. A slot's address is one without a function: "0000:3b:00". */
+static void put_slots(struct collector *c, const struct names *devices)
+{
+    static const char folder[] = "/sys/bus/pci/slots";
+    struct names *slots = names_of(c, folder); /* many machines have none */
+    char path[SYSFS_PATH_SIZE], address[SYSFS_NAME_SIZE];
+
+    for (int i = 0; i < slots->count; i++) {
+        sysfs_path(path, "%s/%s/address", folder, slots->name[i]);
+        if (collect_line(c, path, address, sizeof(address)) < 0) {
+            continue;
+        }
+        const size_t size = strlen(address);
+        for (int k = 0; k < devices->count; k++) {
+            if (strncmp(devices->name[k], address, size) == 0 && devices->name[k][size] == '.') {
+                put(c, FACT_PCI_SLOT, devices->name[k], slots->name[i], path);
+            }
+        }
+    }
+    free(slots);
+}
+
 void collect_pci(struct collector *c)
 {
     struct inventory *all = calloc(1, sizeof(*all));
@@ -382,6 +404,7 @@ void collect_pci(struct collector *c)
     }
     put_bridges(c, all);
     put_inventory(c, all);
+    put_slots(c, names);
     free(names);
     free(all);
 }

@@ -450,6 +450,60 @@ static void test_no_room(void **state)
     end();
 }
 
+/* Whoever opens the machine looks for a card, not for an address. */
+static void test_the_gate_names_the_card(void **state)
+{
+    static const struct {
+        const char *facts, *line;
+    } cases[] = {
+        {"net.pci@eth3=0000:3b:00.0|net.pci@eth4=0000:3c:00.0|rdma.pci@mlx5_2=0000:3b:00.0|"
+         "pci.slot@0000:3b:00.0=5",
+         "cfg.pcie.width 0000:3b:00.0 (eth3, mlx5_2, slot 5): "},
+        {"gpu@0000:1b:00.0=0000:1b:00.0|gpu@0000:3b:00.0=0000:3b:00.0|gpu.model@0000:3b:00.0=H100",
+         "cfg.pcie.width 0000:3b:00.0 (GPU 1 by address, H100): "},
+        {"net.pci@eth3=0000:3c:00.0", "cfg.pcie.width 0000:3b:00.0: "}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        char line[GATE_LINE_SIZE];
+        begin(1, "pci@0000:3b:00.0=0000:3b:00.0|pci.above@0000:3b:00.0=0000:3a:00.0|"
+                 "pci.width@0000:3b:00.0=8|pci.width_max@0000:3b:00.0=16|"
+                 "pci.width_max@0000:3a:00.0=16");
+        also(0, cases[i].facts);
+        judge();
+        const struct gate g = gate_of(&a, 0);
+        assert_int_equal(g.status, AUDIT_FAIL);
+        gate_line(&g, line);
+        if (strncmp(line, cases[i].line, strlen(cases[i].line)) != 0) {
+            fail_msg("\"%s\", not \"%s\"", line, cases[i].line);
+        }
+        end();
+    }
+}
+
+/* A bridge is named by what is below it. What is too long for a line is cut. */
+static void test_names_of_devices(void **state)
+{
+    char text[DEVICE_NAME_SIZE];
+
+    (void)state;
+    begin(1, "pci.above@0000:3b:00.0=0000:3a:00.0|net.pci@eth3=0000:3b:00.0|pci.above@0000:5b:00.0="
+             "0000:5a:00.0");
+    for (int i = 0; i < 12; i++) {
+        char fact[64];
+        snprintf(fact, sizeof(fact), "net.pci@enp91s0f0np%d=0000:5b:00.0", i);
+        also(0, fact);
+    }
+    judge();
+    assert_string_equal(device_name(sheets[0], "0000:3a:00.0", text), "bridge of eth3");
+    assert_string_equal(device_name(sheets[0], "0000:99:00.0", text), "");
+    assert_string_equal(device_name(sheets[0], "", text), "");
+    assert_string_equal(device_name(sheets[0], "eth3", text), "");
+    assert_int_equal(strlen(device_name(sheets[0], "0000:5b:00.0", text)), DEVICE_NAME_SIZE - 1);
+    assert_int_equal(strlen(device_name(sheets[0], "0000:5a:00.0", text)), DEVICE_NAME_SIZE - 1);
+    end();
+}
+
 /* What a scheduler is told: the worst of what blocks, and of which it is unread for one reason. */
 static void test_the_gate(void **state)
 {
@@ -599,6 +653,8 @@ int main(void)
                                        cmocka_unit_test(test_rules_alone),
                                        cmocka_unit_test(test_cohorts_of_a_site),
                                        cmocka_unit_test(test_no_room),
+                                       cmocka_unit_test(test_the_gate_names_the_card),
+                                       cmocka_unit_test(test_names_of_devices),
                                        cmocka_unit_test(test_the_gate),
                                        cmocka_unit_test(test_each_place_by_itself),
                                        cmocka_unit_test(test_rails)};

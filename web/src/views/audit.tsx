@@ -212,7 +212,7 @@ function Results({ id }: { id: string }) {
         {(page) => (page.items.length === 0 ? <Empty>Nothing: {of}.</Empty> : (
           <>
             <Table caption={`Results: ${of}`} rows={page.items} id={(r) => `${r.check} ${r.host} ${r.subject}`} most={50} columns={[
-              { name: "Host", cell: (r) => <><a href={hrefTo({ view: "hosts", rest: r.host })}>{r.host}</a><br /><span class="dim">{r.subject}</span></>, sort: (r) => r.host },
+              { name: "Host", cell: (r) => <><a href={hrefTo({ view: "hosts", rest: r.host })}>{r.host}</a><br /><span class="dim">{r.subject}{r.device ? ` (${r.device})` : ""}</span></>, sort: (r) => r.host },
               { name: "Check", cell: (r) => <>{known.get(r.check)?.title ?? r.check}<br /><code class="dim">{r.check}</code></>, sort: (r) => r.check },
               { name: "Status", cell: (r) => <><State of={r.status} />{r.suspect ? " suspect" : ""}<br /><span class="dim">{r.severity === "block" && r.status === "fail" ? "takes no job" : r.severity}</span></> },
               { name: "Found", cell: (r) => <>{r.found}{r.note === "" ? null : <><br /><span class="dim">{r.note}</span></>}</> },
