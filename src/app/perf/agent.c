@@ -3,7 +3,6 @@
  *
  * It has fewer rights than the agent: no user of its own, no file, no page in the agent's list of jobs. When its standard input
  * is closed, it ends at once, whatever it is doing. */
-#include <dirent.h>
 #include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
@@ -24,6 +23,7 @@
 #include "app/perf/rank.h"
 #include "app/perf/ways.h"
 #include "base/plain.h"
+#include "platform/sysfs/sysfs.h"
 
 enum {
     NOBODY = 65534,
@@ -32,6 +32,7 @@ enum {
     LEAST_PRIORITY = 19,
     PARTS = 5, /* the timed part is cut into so many, so that its spread is known */
     ARRIVALS = 40,
+    THREADS_MAX = 64, /* of a rank whose waiting is counted */
     WORK_BYTES = 1 << 20,
     WARM_BYTES = 256 << 10,
     FEW_BYTES =
@@ -264,24 +265,17 @@ static int time_work(struct rank *r, int64_t *work_ns)
  * for each thread, so other work on the host shows here, and a slow network or a slow peer doesn't. */
 static int64_t waited_ns(void)
 {
-    DIR *tasks = opendir("/proc/self/task");
+    char threads[THREADS_MAX][SYSFS_NAME_SIZE], path[SYSFS_PATH_SIZE], line[96];
+    const int count = sysfs_names(NULL, "/proc/self/task", threads, THREADS_MAX);
     int64_t sum = -1;
 
-    for (struct dirent *task; tasks != NULL && (task = readdir(tasks)) != NULL;) {
-        char path[64], line[96];
+    for (int i = 0; i < count; i++) {
         uint64_t ran, waited;
-        snprintf(path, sizeof(path), "/proc/self/task/%.20s/schedstat", task->d_name);
-        FILE *file = task->d_name[0] != '.' ? fopen(path, "re") : NULL;
-        if (file != NULL && fgets(line, sizeof(line), file) != NULL &&
+        sysfs_path(path, "/proc/self/task/%s/schedstat", threads[i]);
+        if (sysfs_text(NULL, path, line, sizeof(line)) > 0 &&
             sscanf(line, "%" SCNu64 " %" SCNu64, &ran, &waited) == 2) {
             sum = (sum < 0 ? 0 : sum) + (int64_t)waited;
         }
-        if (file != NULL) {
-            fclose(file);
-        }
-    }
-    if (tasks != NULL) {
-        closedir(tasks);
     }
     return sum;
 }
@@ -365,8 +359,7 @@ static void tell(struct agent_found *f)
 {
     double spread;
     struct agent_part in_time[PARTS];
-    memcpy(in_time, f->parts,
-           sizeof(in_time)); /* the other ranks' first part is the same time as this one's */
+    memcpy(in_time, f->parts, sizeof(in_time)); /* all ranks' first parts are of one time */
     const struct agent_part middle = middle_of(f->parts, PARTS, &spread);
     printf("rate %.0f runs %d spread %.0f wrong %.0f init %lld network %s work", middle.rate, PARTS,
            spread, f->wrong, (long long)f->init_ms, f->network);
