@@ -339,7 +339,7 @@ static struct agent_part middle_of(struct agent_part *parts, int count, double *
     return parts[count / 2];
 }
 
-/* Of each part, as they came, its rate beside the fastest, and how long its threads waited. Nothing if the kernel doesn't tell. */
+/* Of each part in turn: its rate beside the fastest, and how long its threads waited. Nothing if the kernel does not tell. */
 static void tell_waited(const struct agent_part *parts, int count)
 {
     double fastest = 0, least = 0;
