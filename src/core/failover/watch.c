@@ -222,7 +222,9 @@ static void redouble(struct watch *w, uint32_t but)
     }
 }
 
-/* The doubt ended sooner than a fault would: the limit of silence is too short for these paths. The correction wears off. */
+/* The silence was shorter than the longest limit that is allowed: with that there would have been no doubt, so the limit is too
+ * short for these paths. The correction wears off. A longer silence shows nothing about the limit: the path was dead for a while,
+ * and a longer limit would only find the next such fault later. */
 static void mistaken(struct watch *w, struct mono now)
 {
     w->mistakes++;
@@ -343,8 +345,9 @@ void watch_event(struct watch *w, struct mono now, uint32_t lane, enum lane_even
     x->since = now;
     if (next != LANE_ACTIVE) {
         x->reason = reason;
+        x->silent_before_ns = x->silent_ns;
     } else if (was == LANE_SUSPECT && x->reason == LANE_REASON_TIMEOUT &&
-               mono_sub(now, since).ns < MISTAKE_NS) {
+               x->silent_before_ns + mono_sub(now, since).ns < w->config.timeout_max.ns) {
         mistaken(w, now);
     }
     entered(w, now, lane, was);

@@ -23,7 +23,8 @@ struct wlane {
     bool told;         /* a report was written that the peer's kernel may not have */
     bool settled;      /* the peer's kernel has all that was written: nothing can be missing */
     int64_t silent_ns; /* observed time without progress, while it owes some */
-    int64_t alone_ns;  /* the part of it in which others were heard */
+    int64_t silent_before_ns; /* silent_ns when it entered its state */
+    int64_t alone_ns;         /* the part of it in which others were heard */
     /* how long it was silent alone and came back by itself, of late; negative */
     struct least stalls;
     int64_t hushed_ns;    /* observed time since the others brought something back */

@@ -571,6 +571,32 @@ static void test_mistakes(void **state)
     end(w);
 }
 
+/* Paths that are dead until routes avoid the fault are no mistakes: each of them is doubted as soon as the first one. */
+static void test_short_faults(void **state)
+{
+    struct world *w = start(true);
+    uint32_t doubts, mistakes;
+    int64_t first = 0;
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        const uint32_t lane = (uint32_t)i % 3;
+        const int64_t from = w->now;
+        w->paths[lane].dead = true;
+        run(w, 250 * NS_PER_MS);
+        assert_true(w->suspect_at[lane] > from);
+        first = i == 0 ? w->suspect_at[lane] - from : first;
+        assert_true(w->suspect_at[lane] - from <= first + 10 * NS_PER_MS);
+        w->paths[lane].dead = false;
+        run(w, 2 * NS_PER_S);
+        assert_int_equal(watch_carriers(w->watch, at(w)), 7);
+    }
+    watch_doubts(w->watch, &doubts, &mistakes);
+    assert_true(doubts >= 6 && mistakes == 0);
+    assert_int_equal(closes(w), 0);
+    end(w);
+}
+
 /* Until lane 0 carries again as it did; 5 s at most. */
 static int64_t home_after(struct world *w)
 {
@@ -873,6 +899,7 @@ int main(void)
         cmocka_unit_test(test_black_hole_of_a_nic),
         cmocka_unit_test(test_shared_fate),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_short_faults),
         cmocka_unit_test(test_one_flap),
         cmocka_unit_test(test_flap_after_one_of_the_peers),
         cmocka_unit_test(test_nobody_stands_still_for_a_trial),
