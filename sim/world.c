@@ -171,7 +171,8 @@ void world_run(struct world *w, int64_t until)
         if (!agenda_next(&w->agenda, &item)) {
             break;
         }
-        while (w->check_every > 0 && item.at >= w->next_check) {
+        /* an instant is judged after all that happens at it: a clock that steps then has its fault by then */
+        while (w->check_every > 0 && item.at > w->next_check) {
             w->now = w->next_check;
             check_instant(w);
             w->next_check += w->check_every;
