@@ -61,7 +61,7 @@ MUTANTS = [
      "static double lie_limit(const struct clock *c, const struct clock_edge *e)\n{\n    if (c->capacity >= 0) {\n        return 0;\n    }\n"),
     ("everybody-is-a-liar", "clock/liar.c", "odds > LIAR_ODDS && 2 * against >= asked", "odds > -1e9 && 2 * against >= 0 * asked"),
     ("steps-without-calm", "clock/disturbance.c",
-     "return c->step_sudden && fabs(c->step_ns) > SCATTER * sqrt(c->shift_ms) && !vouched;", "(void)vouched;\n    return true;"),
+     "return c->step_sudden && fabs(c->step_ns) > SCATTER * sqrt(c->shift_ms) &&\n           !disturbance_vouched(c);", "return true;"),
     ("leaf-bracket-left-out", "clock/host_leaf.c", "reading.hard_ns + bracket + bent_ns;", "reading.hard_ns * 0.01 + 0 * bracket + bent_ns;"),
     ("leaf-rate-left-out", "clock/host_leaf.c", "ret->line.y = y + rate + y * rate;", "ret->line.y = y;"),
     ("epoch-kept-after-a-step", "page/page.c", "if (shown_at(t, now) < maker->latest) {", "if (shown_at(t, now) < INT64_MIN) {"),

@@ -377,6 +377,8 @@ void clock_doubt_rate(struct clock *c); /* the rate was wrong: another one is se
 /* disturbance.c */
 bool disturbance_watched(const struct clock *c);      /* true if steps are looked for */
 double disturbance_step_limit(const struct clock *c); /* a smaller shift is no step */
+/* A second clock of this host shows that its own one ran on evenly until now. */
+bool disturbance_vouched(const struct clock *c);
 bool disturbance_find_step(struct clock *c);
 void disturbance_take_step(struct clock *c, struct nic_time now);
 /* apart from all others, with too few edges to prove who stepped */

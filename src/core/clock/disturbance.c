@@ -5,7 +5,8 @@
 
 #include "core/clock/clock_private.h"
 
-#define STEP_TICKS 2
+#define STEP_TICKS    2
+#define PROVING_PEERS 2
 /* if there are fewer edges than a step needs: more than one packet of each */
 #define APART_TICKS     4
 #define STEP_AGAIN_NS   (3 * NS_PER_S)
@@ -34,6 +35,13 @@ double disturbance_step_limit(const struct clock *c)
     return 8 * c->deviation_ns + 100 + 6 * noise_sigma_ns(&c->noise);
 }
 
+/* Its packets show by how much it is off since its level was learned. */
+static bool shows_shift(const struct clock *c, const struct clock_edge *e)
+{
+    return edge_usable(c, e) && !e->parked && e->false_rate == 0 && e->has_raw && e->level_known &&
+           !(e->returned && c->now.ns - e->returned_at.ns < BACK_NS);
+}
+
 /* The error of this member by each edge, sorted, in c->values. Levels are slow, so after a step they still have their values from
  * before. */
 static int sorted_shifts(struct clock *c, double limit, int *ret_out, int *ret_possible)
@@ -43,9 +51,7 @@ static int sorted_shifts(struct clock *c, double limit, int *ret_out, int *ret_p
     *ret_out = *ret_possible = 0;
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
-        if (!edge_usable(c, e) || e->config.witness || e->parked || e->false_rate != 0 ||
-            !e->has_raw || !e->level_known ||
-            (e->returned && c->now.ns - e->returned_at.ns < BACK_NS)) {
+        if (e->config.witness || !shows_shift(c, e)) {
             continue;
         }
         const double off = edge_shift(e->raw_low, e->level_ns);
@@ -140,14 +146,24 @@ bool disturbance_find_step(struct clock *c)
     return ++c->step_ticks >= STEP_TICKS;
 }
 
-/* Decides whether the clock stepped. It did not if it was off before, if it is off by as much all the time, or if a second clock
- * shows that it ran on: then the map was wrong. For a clock that did step, its guard reports it (CLOCK_FAULT_GUARD). */
-static bool clock_stepped(const struct clock *c)
+bool disturbance_vouched(const struct clock *c)
 {
-    const bool vouched =
-        c->config.guard_is_own && c->guard_seen && c->now.ns - c->guard_at.ns < VOUCHED_NS;
+    return c->config.guard_is_own && c->guard_seen && c->now.ns - c->guard_at.ns < VOUCHED_NS;
+}
 
-    return c->step_sudden && fabs(c->step_ns) > SCATTER * sqrt(c->shift_ms) && !vouched;
+/* Edges to one peer are between the same two clocks. So with any number of them a single peer can't show whose clock stepped. */
+static bool peers_prove(const struct clock *c)
+{
+    return consensus_peers(c, shows_shift) >= PROVING_PEERS;
+}
+
+/* Decides whether the clock can have stepped. It did not if it was off before, if it is off by as much all the time, or if a
+ * second clock shows that it ran on: then the map was wrong. For a clock that did step, its guard reports it
+ * (CLOCK_FAULT_GUARD). */
+static bool may_have_stepped(const struct clock *c)
+{
+    return c->step_sudden && fabs(c->step_ns) > SCATTER * sqrt(c->shift_ms) &&
+           !disturbance_vouched(c);
 }
 
 void disturbance_take_step(struct clock *c, struct nic_time now)
@@ -156,17 +172,17 @@ void disturbance_take_step(struct clock *c, struct nic_time now)
 
     c->steps_running = now.ns - c->stepped_at.ns < STEP_AGAIN_NS ? c->steps_running + 1 : 1;
     c->stepped_at = now;
-    const bool stepped = clock_stepped(c);
+    const bool possible = may_have_stepped(c), stepped = possible && peers_prove(c);
     const double drifted_s = fmax(0.05, (double)(now.ns - c->uneasy_since.ns) * 1e-9);
     /* no two clocks differ more; a covariance of 10^29 would lose its sign in the next update */
     const double rate_max = 2 * CLOCK_RATE_MAX * NS_PER_S;
-    const double drift = !stepped && c->uneasy ? c->step_ns / drifted_s : 0;
+    const double drift = !possible && c->uneasy ? c->step_ns / drifted_s : 0;
     const double rate = fmin(rate_max, fmax(-rate_max, drift));
+    c->own_utc_known &= !possible;
     if (stepped) {
         c->steps++;
         c->fault = CLOCK_FAULT_STEP;
         c->fault_seen = true;
-        c->own_utc_known = false;
         clock_push(c, (struct clock_action){
                           .kind = CLOCK_ACTION_STEP, .edge = -1, .value_ns = c->step_ns});
     }

@@ -122,6 +122,26 @@ static void queues_are_no_step(void **state)
     clock_free(c);
 }
 
+/* All edges are to so many peers. Edges to one peer are between the same two clocks, of which either may have stepped. */
+static void one_peer_proves_no_step(void **state)
+{
+    for (uint32_t peers = 1; peers <= 2; peers++) {
+        struct clock *c = member(false);
+        for (uint32_t i = 0; i < PEERS; i++) {
+            c->edges[i].config.peer = 1 + i % peers;
+            c->edges[i].leader = (int)(i % peers);
+        }
+        c->own_utc_known = true;
+        calm(c, 2, 0);
+        tick(c, 1e5, 0);
+        assert_true(tick(c, 1e5, 0)); /* it goes there */
+        assert_int_equal(verdicts(c), peers == 2);
+        assert_true(c->disrupted);
+        assert_false(c->own_utc_known); /* its clock may be the one */
+        clock_free(c);
+    }
+}
+
 /* Its rate is wrong, for it starves: it is off by a little first. The map is put right, the clock not accused, nor
  * when that happens again and again. */
 static void a_map_that_drifts_off_is_no_step(void **state)
@@ -507,6 +527,7 @@ int main(void)
         cmocka_unit_test(a_clock_steps_out_of_a_calm),
         cmocka_unit_test(a_step_seen_by_some_first_is_a_step),
         cmocka_unit_test(queues_are_no_step),
+        cmocka_unit_test(one_peer_proves_no_step),
         cmocka_unit_test(a_map_that_drifts_off_is_no_step),
         cmocka_unit_test(a_drift_of_hours_leaves_a_variance),
         cmocka_unit_test(a_clock_that_is_vouched_for_did_not_step),
