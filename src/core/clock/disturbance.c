@@ -166,6 +166,16 @@ static bool may_have_stepped(const struct clock *c)
            !disturbance_vouched(c);
 }
 
+/* Levels are slow: they are those from before the step. But an edge that showed the step long before the others may follow it
+ * already, and its level is on its way there. */
+static void restore_level(const struct clock *c, struct clock_edge *e, double step_ns)
+{
+    if (fabs(e->expected_ns - e->level_ns) > disturbance_step_limit(c)) {
+        e->level_ns = e->expected_ns - step_ns;
+    }
+    e->expected_ns = e->level_ns;
+}
+
 void disturbance_take_step(struct clock *c, struct nic_time now)
 {
     const int64_t whole = (int64_t)c->step_ns;
@@ -192,7 +202,7 @@ void disturbance_take_step(struct clock *c, struct nic_time now)
     clock_jump(c, whole);
     clock_forget_stamps(c);
     for (int i = 0; i < c->capacity; i++) {
-        c->edges[i].expected_ns = c->edges[i].level_ns;
+        restore_level(c, &c->edges[i], (double)whole);
     }
     c->step_ticks = 0;
     if (llabs((long long)whole) > (int64_t)ELSEWHERE_NS) {

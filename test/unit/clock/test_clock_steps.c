@@ -142,6 +142,29 @@ static void one_peer_proves_no_step(void **state)
     }
 }
 
+/* Packets of some edges show a step so long before the others' that the levels of these edges follow it. After the step each edge
+ * has the level from before, whether it followed or not. */
+static void an_edge_that_followed_a_step_gets_its_level_back(void **state)
+{
+    struct clock *c = member(false);
+
+    calm(c, 2, 0);
+    for (int i = 0; i < PEERS; i++) {
+        c->edges[i].level_ns = c->edges[i].expected_ns = 40;
+    }
+    for (int i = 0; i < 3; i++) {
+        c->edges[i].expected_ns = 9e9 + 40;
+        c->edges[i].level_ns = 0.2e9;
+    }
+    tick(c, 9e9, 0);
+    assert_true(tick(c, 9e9, 0));
+    for (int i = 0; i < PEERS; i++) {
+        assert_true(fabs(c->edges[i].level_ns - 40) < 200); /* their packets differ by 110 ns */
+        assert_true(c->edges[i].expected_ns == c->edges[i].level_ns);
+    }
+    clock_free(c);
+}
+
 /* Its rate is wrong, for it starves: it is off by a little first. The map is put right, the clock not accused, nor
  * when that happens again and again. */
 static void a_map_that_drifts_off_is_no_step(void **state)
@@ -528,6 +551,7 @@ int main(void)
         cmocka_unit_test(a_step_seen_by_some_first_is_a_step),
         cmocka_unit_test(queues_are_no_step),
         cmocka_unit_test(one_peer_proves_no_step),
+        cmocka_unit_test(an_edge_that_followed_a_step_gets_its_level_back),
         cmocka_unit_test(a_map_that_drifts_off_is_no_step),
         cmocka_unit_test(a_drift_of_hours_leaves_a_variance),
         cmocka_unit_test(a_clock_that_is_vouched_for_did_not_step),
