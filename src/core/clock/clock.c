@@ -17,6 +17,7 @@
 #define HOLD_UNKNOWN_NS   (3600 * NS_PER_S)
 #define HOLD_REACQUIRE_NS (60 * NS_PER_S)
 #define HOLD_H_NS_MAX     BOUND_H_NS_MAX
+#define JOINING_PEERS     2
 /* no packet is later than so many maps, a little more than a second */
 #define MAPS_LATE 64
 /* the share of a rate's allowed error that steering may use; the rest belongs to the oscillator */
@@ -663,15 +664,34 @@ static void update_status(struct clock *c, struct nic_time now)
     }
 }
 
+/* Of one or two peers each joins any single member that tracks (acquire.c). If this member learned its time anew, too, it would
+ * meet them halfway, though its own time is right. If nothing shows that its own clock ran on, it may be the one that broke. */
+bool clock_awaited(const struct clock *c)
+{
+    if (c->phase < CLOCK_TRACK || c->disrupted || c->live == 0 || c->peers_chosen > JOINING_PEERS ||
+        c->now.ns - c->hold_since.ns > HOLD_REACQUIRE_NS || !disturbance_vouched(c)) {
+        return false;
+    }
+    for (int i = 0; i < c->capacity; i++) {
+        const struct clock_edge *e = &c->edges[i];
+        if (edge_live(c, e) && !e->config.witness && e->peer.phase >= CLOCK_TRACK) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Without neighbours: keeps the rate, and reports HOLDOVER. When they are back: goes on, or starts anew after a long time. */
 static void update_hold(struct clock *c, struct nic_time now)
 {
-    if (c->phase == CLOCK_TRACK && c->in_gate == 0 && c->track_peers == 0 &&
+    const bool awaited = clock_awaited(c);
+
+    if (c->phase == CLOCK_TRACK && c->in_gate == 0 && c->track_peers == 0 && !awaited &&
         now.ns - c->phase_since.ns > 3 * NS_PER_S) {
         clock_set_phase(c, CLOCK_HOLD);
     } else if (c->phase == CLOCK_HOLD && c->live > 0) {
         const bool long_gone = now.ns - c->hold_since.ns > HOLD_REACQUIRE_NS;
-        if (long_gone || c->track_peers == 0) {
+        if (long_gone || (c->track_peers == 0 && !awaited)) {
             clock_acquire_again(c);
         } else {
             clock_set_phase(c, CLOCK_TRACK);

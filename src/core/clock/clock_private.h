@@ -363,6 +363,8 @@ struct clock {
 /* clock.c */
 void clock_push(struct clock *c, struct clock_action action);
 void clock_set_phase(struct clock *c, enum clock_phase phase);
+/* All peers learn their time anew, and can join this member, whose own clock is known to have run on. */
+bool clock_awaited(const struct clock *c);
 void clock_disrupt(struct clock *c, struct span hold);
 /* Quantises and publishes x, y after adding dx (ns) and dy (no unit) at `r`. */
 void clock_move(struct clock *c, struct nic_time r, double dx_ns, double dy);

@@ -168,6 +168,6 @@ void timeline_tick(struct clock *c, struct nic_time now)
     }
     settled_change(c, now);
     /* a settled member stays settled with fewer: labels change at once, neighbours come and go */
-    c->settled =
-        c->phase >= CLOCK_TRACK && (4 * on_label >= c->peers_chosen || c->phase == CLOCK_HOLD);
+    c->settled = c->phase >= CLOCK_TRACK &&
+                 (4 * on_label >= c->peers_chosen || c->phase == CLOCK_HOLD || clock_awaited(c));
 }

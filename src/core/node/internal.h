@@ -53,6 +53,7 @@ struct guard_line {
 };
 #define GUARD_SOURCES 4
 #define GUARD_NS      500.0 /* G: what one comparison may miss */
+#define GUARD_COUNT   100   /* readings until the line between two clocks is known */
 #define GUARD_RATE    60e-6 /* J: a jump of that rate is marked before the truth leaves the bound */
 struct node_query {
     uint32_t number; /* 0: free */
@@ -128,7 +129,8 @@ struct node {
     struct mono clock_ticked; /* by the host's clock */
     struct clock_terms
         in_step; /* of the host's clock, when it was last SYNCED; status UNKNOWN: never */
-    bool was_out, jump_told; /* since then: it wasn't SYNCED; the cause has been reported */
+    /* since then: it wasn't SYNCED; the cause has been reported; a second clock contradicted the host's own */
+    bool was_out, jump_told, guard_broke;
     struct edge_link *links;
     struct clock_saved *saved; /* for each member, from before a restart; NULL: none */
     uint32_t mesh_generation;

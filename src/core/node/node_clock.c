@@ -190,7 +190,9 @@ void node_on_guard(struct node *n, struct mono now, const struct node_guard *eve
     const double age = (double)mono_sub(middle, g->at).ns;
     const double predicted = (double)g->offset_ns + g->rate * age;
     const double off = (double)(offset - (g->count > 0 ? (int64_t)predicted : offset));
-    if (g->count >= 100 && fabs(off) > GUARD_NS + (double)width / 2 + GUARD_RATE / 4 * age) {
+    if (g->count >= GUARD_COUNT &&
+        fabs(off) > GUARD_NS + (double)width / 2 + GUARD_RATE / 4 * age) {
+        n->guard_broke = true;
         fault_clocks(n, now, CLOCK_FAULT_GUARD, true);
         return;
     }
@@ -200,17 +202,17 @@ void node_on_guard(struct node *n, struct mono now, const struct node_guard *eve
     } else if (mono_sub(middle, g->start).ns > 100 * NS_PER_MS) {
         const double rate =
             (double)(offset - g->start_offset_ns) / (double)mono_sub(middle, g->start).ns;
-        g->rate = g->count < 100 ? rate : g->rate + 0.01 * (rate - g->rate);
+        g->rate = g->count < GUARD_COUNT ? rate : g->rate + 0.01 * (rate - g->rate);
         /* the fit covers only the last seconds */
         if (mono_sub(middle, g->start).ns > 2 * NS_PER_S) {
             g->start = middle;
             g->start_offset_ns = offset;
         }
     }
-    g->offset_ns = g->count < 100 ? offset : (int64_t)(predicted + 0.05 * off);
+    g->offset_ns = g->count < GUARD_COUNT ? offset : (int64_t)(predicted + 0.05 * off);
     g->at = middle;
     g->count++;
-    for (uint32_t i = 0; i < n->member_count && g->count > 100; i++) {
+    for (uint32_t i = 0; i < n->member_count && g->count > GUARD_COUNT; i++) {
         if (n->members[i].clock && node_member_time(n, i, now, &at)) {
             clock_on_guard(n->members[i].clock, at, GUARD_NS, GUARD_RATE);
         }

@@ -2,7 +2,8 @@
  *
  * No program can set the raw clock of a host. But a hypervisor can stop it: a virtual machine that is paused or moved finds its
  * clocks unchanged, and its kernel may never be told. Then the former line is behind. So, when the host is in step again, the
- * bounds of the old line and of the new one have no common point: its own clock broke a premise in between. */
+ * bounds of the old line and of the new one have no common point: its own clock broke a premise in between, or the time that it
+ * takes from its peers did. */
 #include <math.h>
 
 #include "core/node/internal.h"
@@ -12,6 +13,24 @@
 void node_jump_told(struct node *n)
 {
     n->jump_told = true;
+}
+
+/* A second clock that contradicted the host's own is proof. One that agreed with it all the time shows that the peers' time
+ * moved. Without one, two peers prove it. Of two hosts nobody can know which one's clock broke. */
+static bool own_clock_broke(const struct node *n, struct mono now)
+{
+    struct clock_report report;
+
+    if (n->guard_broke || n->has_leaf) { /* a leaf's clock is compared with the NICs' own */
+        return true;
+    }
+    for (uint32_t i = 0; i < GUARD_SOURCES; i++) {
+        if (n->guards[i].count > GUARD_COUNT) {
+            return false;
+        }
+    }
+    clock_report(n->members[node_host_member(n)].clock, (struct nic_time){now.ns}, &report);
+    return report.peers_live >= 2;
 }
 
 /* by_ns: how far its time must be set ahead. host: for the host's own clock. */
@@ -47,10 +66,10 @@ void node_jump_tick(struct node *n, struct mono now)
                                    after = clock_terms_read(&is, (struct nic_time){now.ns});
         const double by_ns = (double)fleet_time_sub(after.time, before.time).ns;
         if (before.hard_ns >= 0 && after.hard_ns >= 0 &&
-            fabs(by_ns) > STOOD_NS + before.hard_ns + after.hard_ns) {
+            fabs(by_ns) > STOOD_NS + before.hard_ns + after.hard_ns && own_clock_broke(n, now)) {
             node_jump_push(n, now, by_ns, true);
         }
     }
     n->in_step = is;
-    n->was_out = n->jump_told = false;
+    n->was_out = n->jump_told = n->guard_broke = false;
 }

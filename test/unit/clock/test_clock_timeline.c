@@ -94,6 +94,38 @@ static void half_settle_and_a_quarter_keep(void **state)
     assert_false(c->settled);
 }
 
+enum waits { AWAITED, NO_SECOND_CLOCK, WAS_DISRUPTED, LONG_AGO, THREE_PEERS, ONE_TRACKS, WAITS };
+
+/* Its only peers learn their time anew, and its own clock is known to have run on. So it keeps its time and its label: they join
+ * it. Else it learns its time anew, too. */
+static void who_is_awaited_keeps_its_time(void **state)
+{
+    for (enum waits how = 0; how < WAITS; how++) {
+        settle();
+        c->config.guard_is_own = how != NO_SECOND_CLOCK;
+        c->phase = CLOCK_HOLD;
+        c->disrupted = how == WAS_DISRUPTED;
+        c->disrupted_until.ns = now.ns + NS_PER_S;
+        for (int i = 0; i < PEERS; i++) {
+            struct clock_edge *e = &c->edges[i];
+            e->used = i < (how == THREE_PEERS ? 3 : 2);
+            e->peer.phase = how == ONE_TRACKS && i == 1 ? CLOCK_HOLD : CLOCK_ACQUIRE;
+        }
+        c->edge_count = how == THREE_PEERS ? 3 : 2;
+        now.ns += CLOCK_TICK_NS;
+        c->hold_since.ns = now.ns - (how == LONG_AGO ? 70 : 9) * NS_PER_S;
+        for (int i = 0; i < PEERS; i++) {
+            c->edges[i].heard_at = c->edges[i].point_at = now;
+        }
+        clock_on_guard(c, now, 500, 60e-6);
+        clock_tick(c, now);
+        assert_int_equal(c->phase, how == AWAITED ? CLOCK_TRACK : CLOCK_ACQUIRE);
+        assert_int_equal(c->settled, how == AWAITED);
+        end(state);
+        begin(state);
+    }
+}
+
 /* Neither a witness nor who is out of gate counts for settling. */
 static void who_does_not_vouch_does_not_count(void **state)
 {
@@ -251,6 +283,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
         T(half_settle_and_a_quarter_keep),
+        T(who_is_awaited_keeps_its_time),
         T(who_does_not_vouch_does_not_count),
         T(before_it_is_settled_it_follows_the_smallest_founder),
         T(half_that_are_older_win),
