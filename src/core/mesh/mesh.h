@@ -197,6 +197,7 @@ struct mesh_edge_info {
     bool silent;
     uint8_t version;    /* the newest that the peer used lately; 0: not heard */
     struct mono heard;  /* MONO_NEVER: never */
+    struct mono talks;  /* heard without a longer silence since then, if it was heard */
     int64_t rtt_ns_min; /* -1 unknown */
     /* of the last 16 full-size packets: the number with a known fate (full.c) */
     uint8_t full_tried;

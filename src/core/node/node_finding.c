@@ -124,6 +124,22 @@ static bool heard_after(const struct mesh_edge_info *info, struct mono since)
            mono_sub(info->heard, since).ns >= APART_NS;
 }
 
+/* Another NIC of that host was heard after that moment, and has been for a while, or never fell silent. A host that comes back is
+ * heard on one of its NICs first. */
+static bool host_lives(const struct node *n, struct mono now, struct host_id host,
+                       struct mono since)
+{
+    for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
+        struct mesh_edge_info info;
+        if (mesh_edge_info(n->mesh, now, edge, &info) && host_id_equal(info.host, host) &&
+            heard_after(&info, since) &&
+            (mono_before(info.talks, since) || mono_sub(now, info.talks).ns >= APART_NS)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The probed NICs of that host; and those that are silent, or (since) were not heard since. */
 static void host_edges(const struct node *n, struct mono now, struct host_id host,
                        const struct mono *since, uint32_t *ret_silent, uint32_t *ret_all)
@@ -320,6 +336,11 @@ static uint64_t silent_cause(struct node *n, struct mono now, struct open_findin
         f->rules_out = RULES_OUT_PEER_HOST | RULES_OUT_PEER_NIC | RULES_OUT_OWN_HOST |
                        (local_silent < local_all ? RULES_OUT_OWN_NIC : 0);
         return node_finding_key(FINDING_PEER_SILENT, 4, 0, 0);
+    }
+    if (silent < all && !host_lives(n, now, f->from_host, f->since)) {
+        o->say =
+            mono_add(now, span_ns(NS_PER_S)); /* it is back, and this NIC may be a moment later */
+        return 0;
     }
     if (silent < all) { /* its other NICs are heard */
         suspect(f, element_of(ELEMENT_NIC, PLACE_NIC, f->from.index),

@@ -126,6 +126,31 @@ static void a_host_that_speaks_again_has_no_silent_nic(void **state)
     }
 }
 
+/* The same after a sleep that is long enough to be reported: it wakes up when its silence is about to be explained. */
+static void a_host_that_wakes_up_has_no_silent_nic(void **state)
+{
+    for (uint32_t seed = 1; seed <= 24; seed++) {
+        world_done(&w);
+        world_init(&w, seed, 3, 2);
+        for (uint32_t h = 0; h < 3; h++) {
+            world_start(&w, h);
+        }
+        world_run(&w, 3 * NS_PER_S);
+        set_loss(1, 0, 0, 1);
+        set_loss(1, 1, 0, 1);
+        world_run(&w, (2000 + 20 * (int64_t)seed) * NS_PER_MS);
+        set_loss(1, 0, 0, 0);
+        world_run(&w, 60 * NS_PER_MS);
+        set_loss(1, 1, 0, 0);
+        world_run(&w, 3 * NS_PER_S);
+        for (uint32_t h = 0; h < 3; h += 2) {
+            for (uint32_t i = 0; i < w.hosts[h].finding_count; i++) {
+                assert_int_not_equal(w.hosts[h].findings[i].finding.suspect.kind, ELEMENT_NIC);
+            }
+        }
+    }
+}
+
 /* Its host's clock goes back by ten seconds, as a copy of a virtual machine's may. It goes on sending at once. */
 static void a_host_whose_clock_goes_back_is_not_silent(void **state)
 {
@@ -348,6 +373,7 @@ int main(void)
         T(a_silent_host_is_one_sentence),
         T(a_silent_nic_of_a_host_that_lives),
         T(a_host_that_speaks_again_has_no_silent_nic),
+        T(a_host_that_wakes_up_has_no_silent_nic),
         T(a_host_whose_clock_goes_back_is_not_silent),
         T(hosts_that_fall_silent_at_once_are_not_named),
         T(who_stays_silent_is_named),
