@@ -40,8 +40,9 @@ void lane_set_grant(struct lane_set *set)
 {
     if (set->version >= 4) {
         sender_slots_granted(set->sender, set->peer_small_slots, set->peer_large_slots);
-        sender_slots_hold(set->sender, set->peer_large_shift != 0 ? 1u << set->peer_large_shift
-                                                                  : LANE_LARGE_SIZE_MAX);
+        sender_slots_hold(set->sender,
+                          post_early(set, set->peer_large_shift != 0 ? 1u << set->peer_large_shift
+                                                                     : LANE_LARGE_SIZE_MAX));
     } else if (set->version == 3) {
         sender_slots_granted(set->sender, LANE_SMALL_SLOTS, LANE_LARGE_SLOTS);
     }

@@ -230,7 +230,7 @@ void in_posted(struct lane_set *set, struct mono now, struct transport_comm *com
     /* Messages that fit a bounce slot don't wait for this. */
     const size_t early =
         set->large_shift != 0 || (set->version >= 3 && set->whole && set->large_slots > 0)
-            ? slots_large_size(set)
+            ? post_early(set, slots_large_size(set))
         : set->small_slots > 0 ? LANE_EAGER_SIZE_MAX
                                : 0;
     if (size > early && ledger_comm_progress(set->ledger, comm->number, &placed, &posted) &&

@@ -635,6 +635,15 @@ static inline bool post_needed(const struct lane_set *set)
 {
     return set->fenced && set->version >= LANE_POST_VERSION;
 }
+/* Up to this size a message comes before its place is known, if a bounce slot of `slot` bytes holds it. Lanes that write bring a
+ * larger one to its place: through cells and a slot it is copied twice, and needs almost twice the packets. */
+static inline uint32_t post_early(const struct lane_set *set, uint32_t slot)
+{
+    const size_t most =
+        post_needed(set) && set->transport->config.direct ? lane_set_copies_idle(set) : SIZE_MAX;
+
+    return slot < most ? slot : (uint32_t)most;
+}
 /* Queues POST for the communicator's receives that its sender doesn't know; once more for those that it hasn't begun. */
 void post_tell(struct lane_set *set, struct mono now, struct transport_comm *comm, uint32_t lane);
 /* A queue pair is on a device whose keys weren't sent, or have changed: all places are sent again. */

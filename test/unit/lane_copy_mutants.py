@@ -17,11 +17,11 @@ DENSE = "test_direct_lanes_dense"
 DIRECT, POSTS, GAPS, PLACES = ["test_direct_lanes", DENSE], ["test_fenced_sets"], ["test_gaps"], ["test_places_told"]
 SOUND = PLACES[0]  # the quickest test, of unbroken code: that the copy links and passes. The rest is for job_world
 WORLD = {  # of DENSE, that showed it last
-    "nobody waits until a queue pair is silent": "273",
+    "nobody waits until a queue pair is silent": "547",
     "the last word on a lane is said before it is silent": "218",
-    "a queue pair is called silent once it is reset": "273",
-    "a receive is given up, and lanes write on": "217",
-    "a chunk leaves a dead TCP lane unconfirmed": "210",
+    "a queue pair is called silent once it is reset": "547",
+    "a receive is given up, and lanes write on": "209",
+    "a chunk leaves a dead TCP lane unconfirmed": "206",
 }
 # What keeps late bytes out of receives that are done. Each is found by worlds whose lanes write.
 FENCES = [
