@@ -189,9 +189,10 @@ static int64_t report_small_ns(const struct lane_set *set)
                                    : REPORT_SLOW_NS;
 }
 
-static void report_within(struct lane_set *set, struct mono now, size_t size)
+/* awaited: the sender may wait for this report; else only room for its copies and slots hangs on it. */
+static void report_within(struct lane_set *set, struct mono now, bool awaited)
 {
-    const int64_t ns = size <= LANE_EAGER_SIZE_MAX ? report_small_ns(set) : REPORT_NS;
+    const int64_t ns = awaited ? REPORT_NS : report_small_ns(set);
 
     set->report_by = mono_min(set->report_by, mono_add(now, span_ns(ns)));
 }
@@ -220,7 +221,9 @@ static void note_chunk(struct lane_set *set, struct mono now, const struct lane_
                          (set->scheduler.one_way ? set->report_bytes >= REPORT_BYTES_HERE
                                                  : set->report_chunks >= REPORT_CHUNKS ||
                                                        set->report_bytes >= REPORT_BYTES);
-    report_within(set, now, chunk->size);
+    report_within(set, now,
+                  chunk->size > LANE_EAGER_SIZE_MAX &&
+                      !(set->scheduler.one_way && set->peer_keeps));
 }
 
 void in_posted(struct lane_set *set, struct mono now, struct transport_comm *comm, size_t size)
@@ -235,13 +238,11 @@ void in_posted(struct lane_set *set, struct mono now, struct transport_comm *com
                                : 0;
     if (size > early && ledger_comm_progress(set->ledger, comm->number, &placed, &posted) &&
         comm->posted_told < placed + REPORT_CREDIT) {
-        /* A peer that waits for no report doesn't wait for this yet. And a process that posts a receive is often about to
-         * send. */
-        const bool later = set->scheduler.one_way && set->peer_keeps;
-        set->report_posted = set->report_posted || later;
-        set->report_urgent = set->report_urgent || !later;
+        /* A process that posts a receive is often about to post another one from the same peer, or to send. */
+        set->report_posted = set->report_posted || set->scheduler.one_way;
+        set->report_urgent = set->report_urgent || !set->scheduler.one_way;
     }
-    report_within(set, now, size);
+    report_within(set, now, size > (set->scheduler.one_way ? early : LANE_EAGER_SIZE_MAX));
 }
 
 /* The chunk is counted, or refused. */
