@@ -17,6 +17,7 @@
 /* the same from this machine: a second copy costs less than a second call */
 #define LARGE_HERE   32768
 #define SCRATCH_HERE (LARGE_HERE + 512)
+#define REPORTS_HERE 8
 #define JUST_NOW_NS  (10 * NS_PER_US)
 
 static const uint8_t zeros[65536];
@@ -256,11 +257,14 @@ static int handle_bytes(struct lane_set *set, struct mono now, uint32_t lane, co
     return r;
 }
 
-/* A header; the peer's reports about our data come in front of it. */
+/* A header; the peer's reports about our data come in front of it. From this machine they ride with most chunks, one for each
+ * communicator. */
 static size_t ahead_small(const struct lane_set *set)
 {
+    const size_t reports = set->scheduler.one_way ? REPORTS_HERE : 1;
+
     return LANE_CHUNK_SIZE +
-           (set->sender != NULL ? LANE_STATE_HEAD_SIZE + LANE_STATE_LANE_SIZE : 0);
+           (set->sender != NULL ? reports * LANE_STATE_HEAD_SIZE + LANE_STATE_LANE_SIZE : 0);
 }
 
 /* How much to read before the place is known: payload of a chunk must then be copied once more. After a large chunk another one

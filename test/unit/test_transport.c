@@ -847,6 +847,55 @@ static void receives_posted_together_are_told_together(void **state)
     pair_close(&pairs[0]);
 }
 
+/* In front of a chunk are reports of two communicators: they are read with its header. */
+static void reports_are_read_with_the_header_behind_them(void **state)
+{
+    enum { SIZE = COPY_HERE_MAX, SMALL = 20000 };
+    static uint8_t from[SIZE], to[SIZE], small[2][SMALL];
+    struct transport_request *send, *back, *receive, *answers[2];
+    struct pair pair, others[2];
+    bool done = false;
+
+    (void)state;
+    pair_open(&pair);
+    for (int i = 0; i < 2; i++) {
+        others[i] = (struct pair){.sender = pair.receiver, .receiver = pair.sender};
+        connect_comm(&others[i]);
+    }
+    exchange(&others[0], SMALL, SMALL, false, 1);
+    exchange(&pair, SIZE, SIZE, true, 2);
+    hear_of_receives(&pair);
+    trouble_slowed = true;
+    assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(
+            transport_receive(others[i].in, small[i], SMALL, 0, false, NULL, &answers[i]), 0);
+        assert_int_equal(transport_send(others[i].out, from, SMALL, 0, NULL, &back), 0);
+        assert_int_equal(transport_test(back, &done, NULL), 0);
+        assert_true(done);
+    }
+    poll_until(answers[0]);
+    if (!answers[1]->done) {
+        poll_until(answers[1]);
+    }
+    fill(from, SIZE, 3);
+    assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
+    const int lane = lane_that_brings(&pair, SIZE + LANE_CHUNK_SIZE + 2 * LANE_STATE_HEAD_SIZE);
+    assert_true(lane >= 0);
+    const uint32_t before = pair.receiver.trouble->receives;
+    assert_int_equal(transport_test(receive, &done, NULL), 0);
+    assert_true(done);
+    assert_int_equal(pair.receiver.trouble->receives - before, 2);
+    assert_memory_equal(to, from, SIZE);
+    assert_int_equal(transport_test(send, &done, NULL), 0);
+    trouble_slowed = false;
+    for (int i = 0; i < 2; i++) {
+        transport_close(others[i].out);
+        transport_close(others[i].in);
+    }
+    pair_close(&pair);
+}
+
 /* One more than the set keeps copies of: its sender waits, and the receiver calls nothing any more once it has all. The report
  * goes with the last call, not when the housekeeping comes by. */
 static void who_waits_for_a_report_gets_it_at_once(void **state)
@@ -1109,6 +1158,7 @@ int main(void)
         cmocka_unit_test(a_posted_receive_is_told_with_the_next_chunk),
         cmocka_unit_test(slots_of_copied_messages_are_told),
         cmocka_unit_test(receives_posted_together_are_told_together),
+        cmocka_unit_test(reports_are_read_with_the_header_behind_them),
         cmocka_unit_test(who_waits_for_a_report_gets_it_at_once),
         cmocka_unit_test(bounce_slots_are_given_back),
         cmocka_unit_test(what_came_early_is_reported_at_once),

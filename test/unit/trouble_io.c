@@ -68,6 +68,7 @@ static ssize_t trouble_receive(struct io *io, int conn, const struct iovec *part
     }
     ssize_t n =
         trouble->real->receive(trouble->real, conn, count == 1 ? &part : parts, count, ret_stamp);
+    trouble->receives += n > 0;
     if (n > 0 && unlucky(trouble, trouble->flip_per_million)) {
         const size_t at =
             prng_below(&trouble->prng, (uint64_t)n < part.iov_len ? (uint64_t)n : part.iov_len);

@@ -12,8 +12,8 @@ struct trouble {
     struct prng prng;
     uint32_t reset_per_million, flip_per_million;
     bool trickle;
-    uint32_t receive_most; /* of one call, bytes; 0: as many as there are */
-    uint32_t resets, flips, sends;
+    uint32_t receive_most;                   /* of one call, bytes; 0: as many as there are */
+    uint32_t resets, flips, sends, receives; /* those that brought something */
     uint32_t
         rtt_ns; /* not 0: so the kernel says, with something on its way and just heard of the peer */
     bool rails;        /* a NIC reaches only that of its own address */
