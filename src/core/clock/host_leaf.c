@@ -268,8 +268,8 @@ static void begin_line(struct host_leaf *leaf, struct mono now, struct clock_ter
     leaf->disrupted_until.ns = now.ns + DISRUPT_NS;
 }
 
-/* Time never runs backwards within an epoch: the published line meets the new line within a tick, and the difference counts in
- * both bounds. If the difference is too large for slewing, the line jumps. */
+/* Time never runs backwards within an epoch: the published line goes to the new line as a clock's own rate may change, or faster
+ * to be there within a tick. The difference counts in both bounds. If it is too large for slewing, the line jumps. */
 static void meet(struct host_leaf *leaf, struct mono now, struct clock_terms *chosen)
 {
     const struct clock_line *old = &leaf->terms.line;
@@ -284,8 +284,10 @@ static void meet(struct host_leaf *leaf, struct mono now, struct clock_terms *ch
     }
     chosen->line.x_ns = old->x_ns + (int64_t)floor(moved);
     chosen->line.x_fraction = moved - floor(moved);
-    chosen->line.slew = fmin(500e-6, fmax(-500e-6, gap / (double)CLOCK_TICK_NS));
-    chosen->line.until.ns = now.ns + CLOCK_TICK_NS;
+    const double within = fmin(500e-6, fabs(gap) / (double)CLOCK_TICK_NS);
+    const double rate = fmax(leaf->rate_limit, within);
+    chosen->line.slew = copysign(rate, gap);
+    chosen->line.until.ns = now.ns + (int64_t)fmin((double)CLOCK_TICK_NS, fabs(gap) / rate);
     chosen->shift_ns += fabs(gap);
     chosen->utc_bound_ns += fabs(gap);
     chosen->h_ns += chosen->h_ns >= 0 ? fabs(gap) : 0;

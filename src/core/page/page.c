@@ -90,20 +90,34 @@ static void start_afresh(struct page_maker *maker, const struct clock_line *line
 #define JOIN_RATE 4500e-6          /* twice the clock's fastest slew, and a little more */
 #define JOIN_NS   (10 * NS_PER_MS) /* lines that are further apart are not one timeline any more */
 
+/* One piece for now and `from`. If the page turns between the two, the piece of `from` may begin behind what readers see now.
+ * Then it leads from there to the same value at `from`, which is nowhere behind the page. */
+static struct linear_map bridge(const struct clock_page_terms *t, int64_t now, int64_t from)
+{
+    const struct linear_map seen = piece_at(t, now), next = piece_at(t, from);
+    struct linear_map ret = moved_to(&next, from);
+    const double behind = difference(&seen, &next, now);
+
+    if (behind > 0) {
+        ret.y -= (int64_t)(behind / (double)(from - now) * (double)LINEAR_MAP_Y_ONE);
+    }
+    return ret;
+}
+
 /* Joins the clock's line to the page's; the further apart they are, the later they meet. False: too far. */
 static bool join(struct clock_page_terms *t, const struct clock_line *line, int64_t now)
 {
     const int64_t from = now + PAGE_LEAD_NS;
-    const struct linear_map prior = piece_at(t, from);
+    const struct linear_map prior = bridge(t, now, from);
     struct linear_map slewing, after;
-    int64_t meet = from + PAGE_MEET_NS;
 
+    page_line_maps(line, &slewing, &after);
+    struct linear_map start = moved_to(&prior, from);
+    const double apart = difference(&after, &prior, from);
+    int64_t meet = from + 1 + (int64_t)fmin((double)PAGE_MEET_NS, fabs(apart) / PAGE_MEET_RATE);
     if (meet < line->until.ns) {
         meet = line->until.ns;
     }
-    page_line_maps(line, &slewing, &after);
-    struct linear_map start = moved_to(&prior, from);
-    double apart = difference(&after, &prior, from);
     if (!(fabs(apart) < JOIN_RATE * (double)(meet - from))) {
         if (!(fabs(apart) < JOIN_NS)) {
             return false;

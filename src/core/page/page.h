@@ -1,11 +1,12 @@
 /* page.h: turns the clock's output (struct clock_terms) into the page that readers map (wire/clock_page.h).
  *
  * The difficulty is that time must not run backwards for a reader who uses the old page just before and the new one just after.
- * So the new line doesn't begin where the clock computed it. It begins PAGE_LEAD_NS after the publication, at the very value that
- * the old page gives for that instant. From there it meets the clock's own line at PAGE_MEET_NS or when the clock has finished
- * slewing, whichever is later. Their distance meanwhile (nanoseconds, for a clock in step) is added to both bounds. A fresh start
- * happens only in four cases: the clock began a line anew (its `epoch` counts that), slewing to the line would take seconds, the
- * timeline is another one, or it is the first page. Then `since` is that moment, and nothing is known of earlier times.
+ * So the new line doesn't begin where the clock computed it. It begins PAGE_LEAD_NS after the publication, at the very value
+ * that the old page gives for that instant. From there it goes to the clock's own line at PAGE_MEET_RATE, or at the rate that
+ * leads there within PAGE_MEET_NS. It doesn't arrive before the clock has finished slewing. Their distance meanwhile
+ * (nanoseconds, for a clock in step) is added to both bounds. A fresh start happens only in four cases: the clock began a line
+ * anew (its `epoch` counts that), slewing to the line would take seconds, the timeline is another one, or it is the first page.
+ * Then `since` is that moment, and nothing is known of earlier times.
  *
  * The page's epoch is the fleet's, 0, unless a fresh line begins behind what readers have seen of this timeline. Then it is the
  * second of fleet time that is past all they have seen, and when the line has reached it the epoch is 0 again. So within an epoch
@@ -21,8 +22,9 @@
 #include "core/clock/clock.h"
 #include "wire/clock_page.h"
 
-#define PAGE_LEAD_NS (200 * NS_PER_US)
-#define PAGE_MEET_NS (150 * NS_PER_MS)
+#define PAGE_LEAD_NS   (200 * NS_PER_US)
+#define PAGE_MEET_NS   CLOCK_TICK_NS
+#define PAGE_MEET_RATE 2e-6 /* as a clock's own rate may change */
 
 struct page_maker {
     struct clock_page page; /* the last page; the caller may set its other fields at any time */

@@ -370,6 +370,39 @@ static void a_line_that_is_slewed_is_less_sure(void **state)
     assert_true(fabs(spread2_ns[1] - spread2_ns[0] - 100 * 100) < 1);
 }
 
+/* The host's line goes to that of its NIC at 2 ppm, or faster to be there within a tick. */
+static void a_host_meets_its_nic_within_milliseconds(void **state)
+{
+    static const struct {
+        int64_t ns;
+        double ms;
+    } cases[] = {{10, 5}, {-10, 5}, {80, 40}, {-100, 50}, {2000, 50}, {-20000, 50}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct mono at = {10 * NS_PER_S}, next = {at.ns + CLOCK_TICK_NS};
+        const struct host_leaf_bracket b = {{at.ns}, {at.ns}, {at.ns}};
+        struct clock_terms terms = {.status = CLOCK_SYNCED,
+                                    .line = {.r = {at.ns}, .until = {at.ns}}};
+        struct host_leaf leaf;
+        struct clock_terms t;
+        host_leaf_init(&leaf, 2, 100);
+        host_leaf_on_bracket(&leaf, at, 0, &b);
+        host_leaf_on_terms(&leaf, at, 0, &terms);
+        host_leaf_tick(&leaf, at);
+        terms.line.x_ns += cases[i].ns;
+        host_leaf_on_terms(&leaf, next, 0, &terms);
+        host_leaf_tick(&leaf, next);
+        assert_true(host_leaf_terms(&leaf, &t));
+        for (int part = 0; part <= 3; part++) {
+            const int64_t c = next.ns + (int64_t)(cases[i].ms * 1e6 * part / 2);
+            const int64_t shown = clock_terms_read(&t, (struct nic_time){c}).time.ns - c;
+            const double share = part > 2 ? 1 : part / 2.0;
+            assert_true(fabs((double)shown - share * (double)cases[i].ns) <= 1.5);
+        }
+    }
+}
+
 /* A NIC's line that is slewed for a part of a tick leads its host to where it will be at the tick's end. */
 static void a_line_that_is_slewed_a_little_is_met(void **state)
 {
@@ -480,6 +513,7 @@ int main(void)
         cmocka_unit_test(the_middle_of_those_in_step_counts),
         cmocka_unit_test(a_line_that_is_slewed_is_less_sure),
         cmocka_unit_test(a_line_that_is_slewed_a_little_is_met),
+        cmocka_unit_test(a_host_meets_its_nic_within_milliseconds),
         cmocka_unit_test(a_nics_clock_is_known_between_reads),
     };
 

@@ -285,6 +285,66 @@ static void another_line_is_followed(void **state)
     }
 }
 
+/* The page before turns while the new one is written: between two readers, one of each, time doesn't go back. */
+static void a_page_that_turns_meanwhile_is_continued(void **state)
+{
+    static const int64_t ahead[] = {-200000, -20000, -1000, 1000, 20000, 200000};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(ahead); i++) {
+        for (int64_t early_ns = -50000; early_ns <= 250000; early_ns += 50000) {
+            struct page_maker maker;
+            struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
+            struct clock_terms terms = terms_of(&line);
+            page_maker_init(&maker);
+            page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
+            terms.line.x_ns += ahead[i];
+            page_maker_update(&maker, &terms, (struct mono){2 * NS_PER_S});
+            maker.page.terms.magic = CLOCK_PAGE_MAGIC;
+            const struct clock_page_terms before = maker.page.terms;
+            const int64_t now = before.map_from - early_ns;
+            terms.line.x_ns += ahead[i];
+            page_maker_update(&maker, &terms, (struct mono){now});
+            for (int64_t c = now; c < now + PAGE_LEAD_NS; c += 7777) {
+                const int64_t was = clock_page_at(&before, c, c).estimate_ns;
+                assert_true(clock_page_at(&maker.page.terms, c, c).estimate_ns + 1 >= was);
+            }
+            const int64_t end = now + PAGE_LEAD_NS;
+            assert_true(llabs(clock_page_at(&maker.page.terms, end, end).estimate_ns -
+                              clock_page_at(&before, end, end).estimate_ns) <= 1);
+        }
+    }
+}
+
+/* A page goes to the clock's line at 2 ppm, or faster to be there within a tick: readers get what the clock learned. */
+static void a_small_correction_is_shown_within_milliseconds(void **state)
+{
+    static const struct {
+        int64_t ns;
+        double ms;
+    } cases[] = {{10, 5}, {-10, 5}, {80, 40}, {-100, 50}, {2000, 50}, {-20000, 50}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct page_maker maker;
+        struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
+        struct clock_terms terms = terms_of(&line);
+        const int64_t now = 2 * NS_PER_S, from = now + PAGE_LEAD_NS;
+        page_maker_init(&maker);
+        page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
+        terms.line.x_ns += cases[i].ns;
+        page_maker_update(&maker, &terms, (struct mono){now});
+        maker.page.terms.magic = CLOCK_PAGE_MAGIC;
+        for (int part = 0; part <= 3; part++) {
+            const int64_t c = from + (int64_t)(cases[i].ms * 1e6 * part / 2);
+            const int64_t shown =
+                clock_page_at(&maker.page.terms, c, c).estimate_ns - c - 5 * NS_PER_S;
+            const double share = part > 2 ? 1 : part / 2.0;
+            assert_true(fabs((double)shown - share * (double)cases[i].ns) <= 1.5);
+        }
+    }
+}
+
 /* A first page shows the clock's line as it is: it slews, and ends to. */
 static void a_first_page_slews_as_the_clock_does(void **state)
 {
@@ -331,7 +391,7 @@ static void a_long_slew_is_followed(void **state)
 /* The agent before may have been joining two lines when it ended: the next one goes on from wherever that was. */
 static void a_restart_goes_on_amid_a_join(void **state)
 {
-    static const int64_t after_ms[] = {1, 20, 100, 149, 160, 400};
+    static const int64_t after_ms[] = {1, 20, 40, 49, 60, 400};
 
     for (size_t i = 0; i < ARRAY_COUNT(after_ms); i++) {
         struct page_maker old, maker;
@@ -537,6 +597,8 @@ int main(void)
         cmocka_unit_test(behind_what_was_shown_it_is_another_epoch),
         cmocka_unit_test(another_timeline_owes_nothing),
         cmocka_unit_test(another_line_is_followed),
+        cmocka_unit_test(a_small_correction_is_shown_within_milliseconds),
+        cmocka_unit_test(a_page_that_turns_meanwhile_is_continued),
         cmocka_unit_test(a_first_page_slews_as_the_clock_does),
         cmocka_unit_test(a_long_slew_is_followed),
         cmocka_unit_test(a_restart_goes_on_amid_a_join),
