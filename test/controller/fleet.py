@@ -21,7 +21,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
 IO_S = 60      # of one answer
 PATIENCE, LEAST_S = 8, 60  # what takes a second here may take eight where others run beside us; anybody may stand still for some seconds
-PAUSE = {"report": "60s", "beat": "20s"}  # of a controller whose hosts are the test's own: no pause of this machine is a host's silence
+PAUSE = {"report": "60s", "beat": "20s"}  # the test plays the hosts: a pause of this machine isn't their silence
 
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} UTC"  # as people read it, wherever
@@ -55,7 +55,7 @@ def may_make_namespaces():
 
 
 def within(space, make):
-    """What make() makes in a namespace; the caller stays where it is."""
+    """Calls make() in a namespace, and returns its result. The caller's own namespace stays the same."""
     with open("/proc/thread-self/ns/net", "rb") as own, open(f"/run/netns/{space}", "rb") as other:
         if LIBC.setns(other.fileno(), CLONE_NEWNET) != 0:
             raise OSError(ctypes.get_errno(), "setns")
@@ -137,7 +137,7 @@ class Fleet(unittest.TestCase):
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def replay(self):
-        """What a controller's brain was told gives the same answers again, whatever the test was about."""
+        """Replays the inputs of a controller's brain: they must give the same answers again, in every test."""
         for name in ("brain.record", "brain.record.before"):
             if self.FOLIOT is None or not os.path.exists(self.path("data", name)):
                 continue

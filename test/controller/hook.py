@@ -1,4 +1,4 @@
-"""hook.py: a webhook receiver in a namespace, that notes when each notice came. Used by tests and benches of alerts."""
+"""hook.py: a webhook receiver in a namespace. It keeps the time at which each notice came. Tests and benches of alerts use it."""
 import ctypes
 import http.server
 import json
@@ -44,6 +44,6 @@ class Hook:
         self.server.server_close()
 
     def of(self, **fields):
-        """The notices that have these values."""
+        """The notices with these values."""
         with self.lock:
             return [n for n in self.notices if all(n[1].get(k) == v for k, v in fields.items())]

@@ -1,5 +1,5 @@
-"""openapi.py: is an answer as docs/openapi.yaml says? The part of JSON Schema that the file uses, and no more: a keyword
-that isn't known here is an error, so that nothing goes unchecked."""
+"""openapi.py: compares an answer with docs/openapi.yaml. It has only the part of JSON Schema that the file uses. Any other
+keyword is an error, so that nothing stays unchecked."""
 import importlib
 import os
 import re
@@ -33,7 +33,7 @@ class Validator:
         self.other = independent()
 
     def objection(self, value, schema):
-        """What the independent validator has against it; None: nothing, or there is no such validator."""
+        """The independent validator's objection to the value. None: it has none, or it isn't installed."""
         if self.other is None:
             return None
         whole = {"allOf": [schema], "components": self.spec["components"]}  # where "#/components/…" leads

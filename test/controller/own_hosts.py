@@ -1,4 +1,4 @@
-"""Hosts of our own making in an audit: they tell what a test wants."""
+"""Hosts that a test plays in an audit: they report the facts that the test gives them."""
 import fleet
 import wire
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A cut link becomes a notice at a webhook, once; it can be acknowledged and silenced, and a restart tells nobody again.
+"""A cut link becomes one notice at a webhook. It can be acknowledged and silenced, and after a restart no notice is sent again.
 usage: test_alerts.py CONTROLLER AGENT FOLIOT"""
 import json
 import os
@@ -77,7 +77,7 @@ class TestAlerts(fleet.Fleet):
                          ["silence 1: host h? for 90 min: trial"])
         self.foliot("unsilence", "1")
         self.assertTrue(json.loads(self.foliot("list", "--json"))["items"])
-        # What happened a moment ago, through the same rule again.
+        # The same rule over the past few minutes: it finds the cut again.
         past = self.foliot("test", "link-down", "--since", "10min")
         self.assertRegex(past, r"incident 1 opened: h1/nic0: link is down")
         self.assertRegex(past, r"rule link-down: \d+ facts, \d notifications, 0 pages")
@@ -90,7 +90,7 @@ class TestAlerts(fleet.Fleet):
         return [a for a in self.get("/api/v1/alerts")["items"] if a["rule"] == rule and a["state"] == "firing"]
 
     def test_jobs_and_certificates(self):
-        """What is of no link: a job that sends too little, a certificate that ends within 30 days."""
+        """Alerts that belong to no link: a job that sends too little, a certificate that ends within 30 days."""
         self.write("alerts.yaml", "rules:\n  - {name: job-slow, value: job.throughput, per: job, below: 400Mbit/s, severity: warning}\n")
         self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", beat="10s")
         controller = self.processes[-1]
@@ -111,7 +111,7 @@ class TestAlerts(fleet.Fleet):
             say("h0", 0, rate, state)
             say("h1", 1, rate, state)
             return True
-        # While the second rank wasn't heard of nobody knows what the job does; together it is enough.
+        # Until the second rank is heard, the job's rate is unknown. The rate of both together is enough.
         end = time.monotonic() + 12
         while time.monotonic() < end:
             say("h0", 0, 3 * 10**8)
@@ -193,7 +193,7 @@ class TestAlerts(fleet.Fleet):
         self.wait(lambda: self.notices(event="acknowledged", incident=number), 3, "the acknowledgement")
         self.assertIn("incident.acknowledge", [a["what"] for a in self.get("/api/v1/audit")["items"]])
         self.assertTrue([e for e in self.events(kind="incident") if e["word"] == "opened"])
-        # A restart, and one by force, tell nobody again, and it is still acknowledged.
+        # After a restart, also a forced one, no notice is sent again, and the alert is still acknowledged.
         time.sleep(1.2)
         count = len(self.notices(incident=number))
         for how in (signal.SIGTERM, signal.SIGKILL):

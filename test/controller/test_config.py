@@ -22,7 +22,7 @@ fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
 
 
 class Agents(threading.Thread):
-    """Agents of our own making for h0 …: well, unless told otherwise, whatever the machine does to real ones."""
+    """The test's own agents for h0 … They are well unless a test changes that, and pauses of the machine don't touch them."""
 
     def __init__(self, case, count):
         super().__init__(daemon=True)
@@ -48,7 +48,7 @@ class Agents(threading.Thread):
     def beat(self, i, report):
         ports = [wire.number(1, nic) + wire.number(2, 2 if nic in self.down else 1) + wire.number(15, 1) for nic in (2 * i, 2 * i + 1)]
         synced = wire.data(5, wire.number(1, 1))
-        number = self.number[i] + 1  # told again until it is answered: the controller waits for each in its turn
+        number = self.number[i] + 1  # sent again until it is answered: the controller takes each number in its turn
         reports = [(number, wire.report(covers=1000, ports=ports, extra=synced))] if report else []
         told = self.case.beat(i, self.runs[i], reports=reports)
         self.number[i] += report
@@ -96,7 +96,7 @@ class TestConfig(fleet.Fleet):
         self.assertEqual(self.ask("h1")["mode"], "failover")
         self.wait(lambda: self.config()["hosts_behind"] == 0, 3, lambda: str(self.config()))
         self.foliot("diff", one)
-        # One word stops whatever moves traffic, on all hosts, and nothing but that changes.
+        # One command stops everything that moves traffic, on all hosts, and changes nothing else.
         self.foliot("observe", "on")
         self.wait(lambda: [self.switch(f"h{i}") for i in range(3)] == ["observe"] * 3, 3, lambda: str(self.config()))
         self.wait(lambda: self.config()["hosts_observing"] == 3, 3, lambda: str(self.config()))
@@ -147,7 +147,7 @@ class TestConfig(fleet.Fleet):
         self.assertLessEqual({"config-applied", "observe-on", "observe-off"}, words)
 
     def beat(self, i, version=None, extra=b"", **more):
-        """As the agent of h<i>, one of our own making: what it is told, if anything."""
+        """Sends a beat as the agent of h<i>. Returns the settings in the answer, or None."""
         known = wire.number(7, self.get("/api/v1/status")["fleet_version"])  # else the whole fleet comes, packed
         told = b"" if version is None else wire.number(9, version[0]) + wire.number(12, version[1])
         status, body = self.post("/agent/v1/report", wire.batch(**more) + known + told + extra, **self.identity(f"h{i}"))
@@ -184,7 +184,7 @@ class TestConfig(fleet.Fleet):
         canary = int(self.config()["trial"]["hosts"][0][1:])
         runs = {}
 
-        def over():  # the canary has these 20 s to tell that it runs it: a slow machine's may need many of them
+        def over():  # the canary must report within these 20 s that it runs the version; a slow machine may need many of them
             time.sleep(0.3)
             for i in range(3):
                 told = self.beat(i, runs.get(i))
@@ -199,7 +199,7 @@ class TestConfig(fleet.Fleet):
         self.assertLessEqual({"config-tried", "config-applied"}, {e["word"] for e in self.events(kind="controller")})
 
     def test_canaries_that_do_not(self):
-        c = self.start(report="5s", beat="10s")  # who says nothing for thirty seconds is silent, and nobody is late before
+        c = self.start(report="5s", beat="10s")  # a host is silent after thirty seconds, and none is late before
         for i in range(3):
             self.join(i)
         agents = Agents(self, 3)
@@ -248,7 +248,7 @@ class TestConfig(fleet.Fleet):
         self.all_run(1)
 
     def test_a_canary_that_refuses(self):
-        """An agent of our own making, which speaks of itself as any may."""
+        """The test plays the agent: any agent may send such a refusal."""
         c = self.start(report="20s", beat="10s")
         self.join(0)
         self.assertIn("no host is live", self.foliot("apply", self.write("x.yaml", "flap_limit: 3\n"), "--canary", "5%", status=1))
@@ -256,12 +256,12 @@ class TestConfig(fleet.Fleet):
         self.foliot("apply", self.path("x.yaml"), "--canary", "5%")
         told = self.beat(0)
         self.assertEqual((told[6], told[7]), ([3], [1]))
-        self.assertIsNone(self.beat(0, (told[1][0], 0)))  # it has them: not told again
+        self.assertIsNone(self.beat(0, (told[1][0], 0)))  # it has the settings: they aren't sent again
         self.beat(0, (told[1][0], 0), wire.data(13, "flap_limit 3 doesn't suit <b>me</b>"))
         self.wait(lambda: self.config()["trial"] is None, 5, lambda: str(self.config()))
         self.assertIn("a canary refused it: h0", self.get("/api/v1/config/versions")["items"][0]["ended_why"])
         self.assertIn("taken back: a canary refused it", c.log())
-        # and it is told the settings from before
+        # and it gets the earlier settings
         self.assertEqual(self.beat(0, (told[1][0], 0)).get(7, [0]), [0])
 
 

@@ -67,7 +67,8 @@ class TestFleet(fleet.Fleet):
         host = say(2, extra=wire.data(12, "routers can't be heard"))
         self.assertEqual((host["health"], host["nics_unwatched"], host["sensors_off"]), ("ok", 0, ["routers can't be heard"]))
         self.assertEqual(self.get("/api/v1/nics?unwatched=true")["items"], [])
-        self.assertEqual([n["watched"] for n in self.get("/api/v1/nics")["items"]], [True, None])  # of the other nobody said anything
+        # no report has it for the other NIC
+        self.assertEqual([n["watched"] for n in self.get("/api/v1/nics")["items"]], [True, None])
         self.assertEqual([h["name"] for h in self.get("/api/v1/hosts?sensors_off=true")["items"]], ["h0"])
         self.assertEqual(self.get("/api/v1/status")["watching"], {"nics": 2, "nics_unwatched": 0, "nics_unknown": 1, "hosts_sensors_off": 1})
         metrics = self.get("/metrics").decode()
@@ -92,7 +93,7 @@ class TestFleet(fleet.Fleet):
     def test_join_report_see(self):
         controller = self.start()
         agents = self.members(0, 1)
-        # the first was told of the second within seconds, and each measures the other
+        # the first agent gets the second's entry within seconds, and each measures the other
         self.wait(lambda: self.host("h0")["paths"] >= 2 and self.host("h1")["paths"] >= 2, 15,
                   lambda: str(self.host("h0")) + agents[0].log())
         hosts = self.get("/api/v1/hosts")["items"]
@@ -108,7 +109,7 @@ class TestFleet(fleet.Fleet):
         def control():
             return [self.ask("h0")["controller"][key] for key in ("address", "connected", "trouble")]
         self.wait(lambda: control() == ["10.90.0.1:7638", True, None], 5, lambda: str(control()))
-        # a cut link is seen by all who ask, at once
+        # a cut link is in all answers at once
         self.ip("c", "link", "set", "p1x0", "down")
         begin = time.monotonic()
         self.wait(lambda: any(e["word"] == "down" for e in self.events(kind="link", host="h1")), 2, lambda: str(self.events()) + str(self.get("/api/v1/links?host=h1")) + agents[1].log() + controller.log() + str(self.get("/api/v1/status")))
@@ -119,7 +120,8 @@ class TestFleet(fleet.Fleet):
             self.assertEqual(agent.stop(), 0)
         self.wait(lambda: self.host("h0")["freshness"] == "stale", 6, "silence")
         self.assertEqual(self.host("h0")["health"], "unknown")
-        # what they say no longer is: unknown now, as it was then, and not measured where it was silent
+        # their last values are no longer current: the cells are unknown now, as at that time, and a silent direction isn't
+        # measured
         self.wait(lambda: {(cell[2], cell[5]) for cell in self.get("/api/v1/latency")["cells"]} == {(None, 0)}, 6, "unknown cells")
         then = self.get(f"/api/v1/latency?at={self.earlier['at_utc_ns']}")
         self.assertEqual([(c[0], c[1], c[5]) for c in then["cells"]], [(c[0], c[1], 1) for c in self.earlier["cells"]])
@@ -377,7 +379,8 @@ class TestFleet(fleet.Fleet):
     # ---- exactly once ----
 
     def test_a_byte_of_a_job_counts_once(self):
-        """However often a host reports: three ranks at 1 Gb/s each are 3 Gb/s all the time. A restart doesn't forget it."""
+        """The sum doesn't depend on how often a host reports: three ranks at 1 Gb/s each are 3 Gb/s all the time. It survives a
+        restart."""
         c = self.start(**fleet.PAUSE)
         second = 10**9
         for n in range(3):
@@ -390,7 +393,8 @@ class TestFleet(fleet.Fleet):
             self.assertEqual(status, 200, body)
         past = self.get("/api/v1/jobs/4711")["past"]
         self.assertEqual(past["step_ns"], 10 * second)
-        apart = 1 + int((time.monotonic() - begun) // 10)  # steps: hosts were asked one after the other, ends don't meet
+        # steps: the hosts reported one after the other, so their ends don't meet
+        apart = 1 + int((time.monotonic() - begun) // 10)
         inner = past["rate_bps"][apart:-apart]
         self.assertGreaterEqual(len(inner), 9 - 2 * apart, past)
         self.assertGreater(len(inner), 0, past)
@@ -467,7 +471,7 @@ class TestFleet(fleet.Fleet):
                          (2, 3, 2 * 2.5 * 2, 4.0))
         self.assertEqual(len(savings[0]["evidence"]), 2)
         self.assertEqual(self.get("/api/v1/savings?restart_minutes=60")["items"][0]["gpu_hours_saved"], 4.0)
-        # an agent that knows nothing of jobs, and one that says nothing sensible
+        # an agent without jobs, and one that reports nonsense
         say(0, 6, wire.report(covers=10000))
         self.assertEqual(self.get("/api/v1/jobs/4711?user=1000")["processes"], 1)
         odd = wire.data(11, wire.data(1, "x\x1b[31m<b>" * 40) + wire.number(6, 99) + wire.number(14, 2**64 - 1) + b"".join(
@@ -540,7 +544,7 @@ class TestFleet(fleet.Fleet):
         events = self.wait(told, 12, lambda: str(self.events(kind="link")))
         self.assertEqual([e["word"] for e in events], ["down", "up"] * flaps)
         self.assertEqual(sorted(events, key=lambda e: e["at_utc_ns"]), events)
-        # when it happened, not when it was told: that was at once
+        # an event has the time when it happened; the reports themselves came together, at once
         self.assertGreater((events[-1]["at_utc_ns"] - events[0]["at_utc_ns"]) / 1e9, 0.9 * (turns[-2] - turns[1]))
         self.assertGreater((time.time_ns() - events[0]["at_utc_ns"]) / 1e9, 3)
         self.assertEqual(self.events(word="history-gap"), [])
@@ -613,7 +617,7 @@ class TestFleet(fleet.Fleet):
         self.assertEqual(self.request("GET", "/api/v1/hosts", token=viewer["token"])[0], 401)
         audit = self.get("/api/v1/audit")["items"]
         self.assertEqual([a["what"] for a in audit[:4]], ["token.remove", "host.join", "host.join", "token.make"])
-        # whoever guesses is slowed down
+        # a client that guesses tokens is slowed down
         sock = fleet.connect(self.space("c"), "127.0.0.1", 7639)
         guess = f"GET /api/v1/status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer fla_{'y' * 43}\r\n"
         sock.sendall((guess + "\r\n").encode() * 299 + (guess + "Connection: close\r\n\r\n").encode())
@@ -643,7 +647,8 @@ class TestFleet(fleet.Fleet):
         self.join(1)
         until(b"id: 2\nevent: host\ndata: {")
         self.assertEqual(text.count(b"id: 1\n"), 1)
-        # a reader that doesn't read is cut off once more waits for it than the kernel takes, and nobody else waits for it
+        # a client that doesn't read is cut off once more data wait for it than the kernel takes, and no other client waits
+        # meanwhile
         fleet.run("ip", "netns", "exec", self.space("c"), "sh", "-c", "echo 4096 4096 4096 > /proc/sys/net/ipv4/tcp_wmem")
         lazy = fleet.connect(self.space("c"), "127.0.0.1", 7639)
         lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

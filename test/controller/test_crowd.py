@@ -81,7 +81,7 @@ class TestCrowd(fleet.Fleet):
             self.assertTrue(part, text)
             text += part
 
-    # ---- connections that say nothing ----
+    # ---- connections without a request ----
 
     def open_idle(self, count, source):
         idle = []
@@ -106,8 +106,8 @@ class TestCrowd(fleet.Fleet):
             return False
 
     def test_strangers_that_say_nothing(self):
-        """Whoever asks is answered while they are still there: not once they have been cut off for their silence. A machine that
-        stands still may cut them off before anybody has asked: then they come again."""
+        """A request is answered while the silent connections still exist, not only after they were cut off. If the machine
+        pauses, they may be cut off before the request: then they are opened again."""
         self.start()
         for sources in (["127.0.0.1"], [f"127.0.0.{i}" for i in range(2, 8)]):
             def answered_beside_them():
@@ -134,7 +134,7 @@ class TestCrowd(fleet.Fleet):
             self.open_idle(400, "127.0.0.1")
         sock.close()
 
-    # ---- answers that nobody takes ----
+    # ---- answers that aren't read ----
 
     def ask_and_read_nothing(self, request):
         with open("/proc/self/ns/net", "rb") as own, open(f"/run/netns/{self.space('c')}", "rb") as other:
@@ -152,8 +152,8 @@ class TestCrowd(fleet.Fleet):
         return sock
 
     def test_strangers_that_take_no_answer(self):
-        """They ask for the page again and again and read nothing, on more connections than there are. Whoever asks is answered
-        beside them: not once they have been cut off for their idleness."""
+        """More connections than there are places ask for the page again and again, and read nothing. A request beside them is
+        answered while they still exist, not only after they were cut off."""
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         self.ip("c", "link", "set", "lo", "mtu", "1500")  # as of a network: the kernel keeps less than an answer

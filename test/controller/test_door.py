@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The API's door: its Unix socket and who may come in by it, requests that two readers could read in two ways, what every answer
-carries. usage: test_door.py CONTROLLER AGENT FOLIOT"""
+"""The API's door: its Unix socket and the users who may connect to it, ambiguous requests, and the headers of every answer.
+usage: test_door.py CONTROLLER AGENT FOLIOT"""
 import http.client
 import json
 import os
@@ -48,7 +48,7 @@ class TestDoor(fleet.Fleet):
         self.assertEqual((first["who"], first["source"]), ("command line", "local"))
         self.request("POST", "/api/v1/tokens", {"name": "w", "role": "viewer"})
         self.assertEqual(self.get("/api/v1/audit")["items"][0]["source"], "127.0.0.1")
-        self.assertEqual(self.curl("/api/v1/tokens", token=viewer)[0], 403)  # who shows a token has its role
+        self.assertEqual(self.curl("/api/v1/tokens", token=viewer)[0], 403)  # a client with a token has the token's role
         self.assertEqual(self.curl("/api/v1/status", token="fla_wrong")[0], 401)
         self.assertEqual(self.curl("/api/v1/status", user=65534)[0], 0)  # may not connect
         os.chmod(self.socket, 0o666)  # as for a member of its group
@@ -101,7 +101,7 @@ class TestDoor(fleet.Fleet):
         tried = 0
         for path, methods in self.spec.spec["paths"].items():
             operation, where = methods.get("get", {}), re.sub(r"\{[^}]*\}", "1", path)
-            if operation.get("security") == [] or not operation or path == "/metrics":  # whoever watches may add what he likes
+            if operation.get("security") == [] or not operation or path == "/metrics":  # a monitoring system may add its own
                 continue
             names = [p["name"] for p in map(self.spec.resolve, operation.get("parameters", [])) if p["in"] == "query"]
             for query in "nonsense=1", "x", "|=1", "%ff%0a=1", *(f"{name}x=1" for name in names), *(f"{name}=1&{name}=1" for name in names), *names:
@@ -117,7 +117,7 @@ class TestDoor(fleet.Fleet):
         self.assertEqual(self.request("DELETE", "/api/v1/silences/1?x=1")[0], 400)
 
     def test_a_misspelled_field_is_refused(self):
-        """A token whose scope is misspelled would see the whole fleet, a dry run would be none."""
+        """A token with a misspelled scope would see the whole fleet. A misspelled dry run would be a real one."""
         self.start()
         tried, tokens = 0, self.get("/api/v1/tokens")["items"]
         for path, methods in self.spec.spec["paths"].items():
@@ -148,7 +148,7 @@ class TestDoor(fleet.Fleet):
     # ---- requests ----
 
     def say(self, text, port=7639, wrap=None):
-        """What comes back to these bytes until the connection ends or is quiet."""
+        """Sends these bytes. Returns everything that comes back until the connection ends or is quiet."""
         sock = fleet.connect(self.space("c"), "127.0.0.1", port)
         sock = wrap(sock) if wrap else sock
         sock.settimeout(fleet.IO_S)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One fault is one incident, whatever each host makes of it. usage: test_faults.py CONTROLLER AGENT FOLIOT"""
+"""One fault is one incident, although each host reports it in its own way. usage: test_faults.py CONTROLLER AGENT FOLIOT"""
 import os
 import sys
 import threading
@@ -44,7 +44,7 @@ class TestFaults(fleet.Fleet):
     HOSTS = 6
 
     def paths(self, host):
-        """What arrives at it: (sender, receiver, port)."""
+        """The paths to this host, as its report has them, for each (sender, receiver, port)."""
         return [(2 * k + rail, 2 * host + rail, port) for rail in (0, 1) for k in range(6) if k != host for port in range(7640, 7644)]
 
     def table(self, host):
@@ -89,7 +89,8 @@ class TestFaults(fleet.Fleet):
             thread.join()
 
     def test_two_faults_are_two_incidents(self):
-        controller = self.start(report="5s", beat="20s")  # they report more often: a machine that pauses makes nobody silent or late
+        # they report more often, so a pause of the machine makes none silent or late
+        controller = self.start(report="5s", beat="20s")
         self.numbers, self.broken = [0] * 6, []
         for host in range(6):
             self.join(host)
@@ -118,10 +119,10 @@ class TestFaults(fleet.Fleet):
         one, = [e for e in elements if e["kind"] == "trunk"]
         self.assertEqual(nic["name"], "h1/nic1")
         self.assertEqual((one["name"], one["direction"]), ("trunk leaf0 - spine1", "out"))
-        # who only sees it is well; who can't send isn't
+        # a host that only sees the fault is ok; the host that can't send isn't
         self.report_until(lambda: {h["name"]: h["health"] for h in self.get("/api/v1/hosts")["items"]} ==
                           {f"h{i}": "bad" if i == 1 else "ok" for i in range(6)}, 10, lambda: str(self.get("/api/v1/hosts")))
-        # a start in the midst of it: the hosts' own words count for nothing before all together have told anew
+        # a restart during the faults: single hosts' findings don't count until all hosts have reported again
         before = {(i["incident"], i["element"]["name"]) for i in self.incidents()}
         self.assertEqual(controller.stop(), 0)
         self.controller()

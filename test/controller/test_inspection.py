@@ -24,7 +24,7 @@ fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
 fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
 fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
 RUNS = "/api/v1/audit/runs"
-SILENT = "it is silent"  # of who is left out
+SILENT = "it is silent"  # note of a host that was left out
 
 
 class TestInspection(fleet.Fleet):
@@ -53,17 +53,17 @@ class TestInspection(fleet.Fleet):
                                                             FOLIOT_API="http://127.0.0.1:7639"))
         return done.returncode, done.stdout + done.stderr
 
-    gone = ()  # hosts that nobody hears any more
+    gone = ()  # hosts that are no longer heard
 
     def heard(self):
-        """No host that is there is late: who stands still for some seconds is left out of an audit as silent."""
+        """Waits until all present hosts are live: an audit leaves out a host as silent if it pauses for some seconds."""
         self.wait(lambda: all(h["freshness"] == "live" for h in self.get("/api/v1/hosts")["items"] if h["name"] not in self.gone), 10,
                   lambda: str(self.get("/api/v1/hosts")))
 
     def audit(self, *hosts):
         told = []
 
-        def read():  # readers run when nobody else does: on a busy machine a sheet may be too late
+        def read():  # the readers yield to all other processes: on a busy machine a sheet may be too late
             self.heard()
             status, out = self.foliot("run", "--fleet", "--json", *hosts)
             self.assertEqual(out[0], "{", out)
@@ -113,7 +113,7 @@ class TestInspection(fleet.Fleet):
         return run
 
     def changed(self, was, run):
-        """One fact and its checks: told by the diff, and as an event; the other way round, too."""
+        """A fact and its checks changed: the diff shows it in both directions, and an event reports it."""
         status, out = self.foliot("diff", "--json", was, run)
         diff = json.loads(out)
         self.assertEqual((status, diff["hosts"], diff["cut"]), (1, 6, False), diff)
@@ -131,7 +131,8 @@ class TestInspection(fleet.Fleet):
         self.assertEqual(self.request("GET", f"{RUNS}/{run}/diff?with=7")[0], 404)
         self.assertEqual(self.request("GET", f"{RUNS}/{run}/diff")[0], 400)
 
-    # What only a fleet's controller knows, and no host's facts have: its incidents. And that a second look did not find what the first one found.
+    # Checks that need more than the hosts' facts: the incidents, and the first look's failures that the second look did not
+    # confirm.
     OF_FLEET = {"node.history"}
 
     def one_evaluator(self, run):
@@ -229,12 +230,12 @@ class TestInspection(fleet.Fleet):
         _, run = self.audit("h2", "h5", "h0")
         reasons = {o["host"]: o["reason"] for o in run["not_read"]}
         self.assertEqual(reasons, {"h2": "no_source", "h5": "not_run"}, run["not_read"])
-        self.assertEqual(run["left_out"], run["not_read"])  # as programs know it that are older
+        self.assertEqual(run["left_out"], run["not_read"])  # older programs read this field
         self.assertEqual({r["status"] for r in run["results"] if r["host"] in ("h2", "h5")}, {"unknown"})
         self.assertEqual([self.foliot("gate", "--fleet", h)[0] for h in ("h2", "h5")], [3, 3])
         note = {o["host"]: o["note"] for o in run["not_read"]}["h5"]
         self.assertEqual(self.foliot("gate", "--fleet", "h5")[1], f"h5: unknown: not read (not_run): {note}\n")
-        # who was not read is told first, and is no change of the host
+        # hosts that were not read are listed first, and don't count as changes
         status, out = self.foliot("show", "--fleet", run["run"])
         self.assertIn(f"  not read  h5 (not_run): {note}\n", out)
         self.assertLess(out.index("not read  h5"), out.index("configuration"))
@@ -283,7 +284,7 @@ class TestInspection(fleet.Fleet):
             agents[i].process.send_signal(signal.SIGSTOP)
 
     def over_a_restart(self, controller, agents):
-        """Killed while hosts are asked: it goes on, and forgets nobody."""
+        """The controller is killed while hosts are asked: the audit goes on with all of them."""
         before = self.get(RUNS)["items"][0]["run"]
         matrix = self.get(f"{RUNS}/{before}/matrix")
 
@@ -338,7 +339,7 @@ class TestInspection(fleet.Fleet):
             agents[i].process.send_signal(signal.SIGCONT)
 
     def refused_over_a_restart(self, controller, agents):
-        """audit.yaml was spoilt meanwhile: the audit ends, and says why; the next one can begin."""
+        """audit.yaml is damaged meanwhile: the audit ends and gives the reason. The next one can begin."""
         self.hold(agents, 0)
         run = self.request("POST", RUNS, {"hosts": ["h0"]})[2]["run"]
         controller.stop(signal.SIGKILL)
@@ -403,7 +404,7 @@ class TestFrontEnd(TestInspection):
         found = [r for r in run["results"] if r["check"] == "fe.path_mtu" and r["host"] == "h2" and r["status"] == "fail"]
         self.assertRegex(found[0]["found"], "^[234] of [34] neighbours find it here$")
         self.ip("h2", "link", "set", "mgmt", "mtu", "1500")
-        run = self.audit("h2")[1]  # of it alone: what the others told in the audit before is no evidence
+        run = self.audit("h2")[1]  # an audit of this host alone: the other hosts' reports of the audit before are no evidence
         self.assertEqual(self.of(run, "fail"), set(), run["results"])
         self.write("audit.yaml", "version: 1\noff: {classes: {packets: 'anna: enough'}}\n")
         run = self.audit()[1]
@@ -435,8 +436,8 @@ class TestInUse(TestInspection):
         return self.get(f"{RUNS}/{run}")["state"] in ("done", "stopped")
 
     def preempted(self, agents):
-        """A job's page comes while a test runs: the test ends, and says so. The page is a link to that of a job that has begun, so
-        that it is there at once."""
+        """The page of a job comes while a test runs: the test ends and gives the reason. The page is a link to the page of a
+        running job, so that it is complete at once."""
         jobs = self.path("run-h0", "jobs")
 
         def tried():

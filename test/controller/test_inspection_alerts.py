@@ -73,7 +73,7 @@ class TestAlerts(own_hosts.OwnHosts):
         self.wait(lambda: self.speak_all() or self.firing(rule) == where, 15, lambda: f"{rule}: {self.get('/api/v1/alerts')}")
 
     def test_calendar_and_switches(self):
-        """An audit that its calendar wants does not come to an end; somebody switched a check off."""
+        """An audit that is due by the calendar does not end. A check is switched off."""
         self.begin_fleet("every: 3s\nchecks: {node.procs: {off: anna}}\n")
         self.fires("audit-old", {(None, None)})
         self.fires("audit-off", {(None, None)})
@@ -82,7 +82,7 @@ class TestAlerts(own_hosts.OwnHosts):
         self.fires("audit-old", set())
 
     def test_one_host(self):
-        """A failure that needs a drain, and blocking checks that nobody knows."""
+        """A failure that needs a drain, and blocking checks without a result."""
         self.begin_fleet()
         run = self.audit(lambda i: {"used": 97 if i == 1 else 10})
         self.fires("audit-failed", {("h1", None)})
@@ -93,7 +93,7 @@ class TestAlerts(own_hosts.OwnHosts):
         self.fires("audit-failed", set())
 
     def test_a_check_that_is_suspect(self):
-        """All hosts of a kind would fail it: none does, and that is told."""
+        """All hosts of a kind would fail the check: none fails, and an alert names the check."""
         self.begin_fleet()
         run = self.audit(lambda i: {"used": 97})
         self.assertEqual(self.get(f"{RUNS}/{run}")["suspect"], ["node.disk"])
@@ -103,7 +103,7 @@ class TestAlerts(own_hosts.OwnHosts):
         self.fires("audit-suspect", set())
 
     def test_one_bad_leaf_is_one_incident(self):
-        """Three NICs of it have no link, each at a host of another kind: who is woken is told of the leaf, once."""
+        """Three NICs of one leaf have no link, each at a host of another kind. One incident names the leaf."""
         self.begin_fleet(leaf="east")
         self.audit(lambda i: {"kind": f"box{i}", "link": "2: Polling", "state": "1: DOWN"})
         self.fires("audit-links", {(f"h{i}", f"h{i}/nic0") for i in range(self.HOSTS)})

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Matrices of an audit whose rows are made up: one that finds something is made again; hosts leave and the controller is killed
-meanwhile. usage: test_inspection_matrix.py CONTROLLER AGENT FOLIOT"""
+"""Matrices of an audit with made-up rows. A matrix that finds something is repeated. Meanwhile hosts leave, and the controller is
+killed.
+usage: test_inspection_matrix.py CONTROLLER AGENT FOLIOT"""
 import os
 import signal
 import sys
@@ -19,7 +20,7 @@ fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
 
 
 class TestAgain(own_hosts.OwnHosts):
-    """A matrix whose rows are made up: what one alone finds fails nobody."""
+    """Matrices with made-up rows: a finding of one matrix alone fails no host."""
     HOSTS, NICS, LATE = 6, 2, 9000
     FEATURES, WISH = 7, {"matrix": True}
     OS = ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")
@@ -56,7 +57,8 @@ class TestAgain(own_hosts.OwnHosts):
         self.wait(reached, 30, lambda: str(self.get(f"{RUNS}/{run}")))
 
     def begin_all(self):
-        """One that leaves nobody out: a machine that pauses makes hosts silent in between."""
+        """Begins an audit of all hosts. If the machine pauses, hosts are silent for a moment and left out: then it tries
+        again."""
         def begun():
             for i in range(self.HOSTS):
                 self.speak(i)
@@ -69,7 +71,8 @@ class TestAgain(own_hosts.OwnHosts):
         return self.wait(begun, 30, lambda: str(self.get(RUNS)))
 
     def measure(self, lates, second=True):
-        """Two looks, and a matrix each. lates: who is late in them. Results of be.matrix.delay, by host."""
+        """Two looks with a matrix each. lates: for each look the hosts that are late in it. Returns the results of
+        be.matrix.delay, by host."""
         run, told = self.begin_all(), []
         for look, late in enumerate(lates, 1):
             if not second and look == 2:
@@ -122,8 +125,8 @@ class TestAgain(own_hosts.OwnHosts):
         self.assertRegex(found["h4"]["found"], "^0 ns more than others sending, (89|90)[0-9]{2} ns receiving$")  # in two bytes: by 1.6 %
 
     def test_young_clock(self):
-        """It came into step some seconds ago, and a clock may explain its delays: nobody knows yet. (A clock that is off makes
-        one side later and the other one earlier, so 9 us more of both together would be no clock's.)"""
+        """The clock came into step some seconds ago, so its error may explain the delays: the result is unknown. (A wrong clock
+        makes one direction later and the other one earlier. So a sum that is 9 us too large wouldn't come from a clock.)"""
         self.LATE = 1500
         self.begin_fleet()
         real = self.begin_all
@@ -138,7 +141,7 @@ class TestAgain(own_hosts.OwnHosts):
         self.assertEqual({h: (r["status"], r["reason"]) for h, r in found.items()}, {"h4": ("unknown", "young")}, found)
 
     def test_not_again(self):
-        """Packets are switched off meanwhile: nobody has measured it twice, and nobody knows."""
+        """Packets are switched off between the matrices: nothing is measured twice, so the result is unknown."""
         self.begin_fleet()
         self.off = False
         real = self.tell
@@ -153,7 +156,7 @@ class TestAgain(own_hosts.OwnHosts):
 
 
 class TestMeanwhile(TestAgain):
-    """What happens to the fleet and to the controller in the middle of an audit. One host is late in each of its matrices."""
+    """Events of the fleet and the controller during an audit. One host is late in each of its matrices."""
     test_once_is_no_failure = test_twice_is_one = test_young_clock = test_not_again = None
     HOSTS, JOINS = 7, 6
 
@@ -205,7 +208,7 @@ class TestMeanwhile(TestAgain):
         return {r["host"]: r["status"] for r in results if r["check"] == "be.matrix.delay"}
 
     def test_controller_killed_at_every_stage(self):
-        """It goes on from the first look, and finds what it would have found: never less, and nobody is forgotten."""
+        """The audit goes on from the first look and has the same result in the end, with all hosts."""
         self.begin_fleet()
         controller = self.running
         for stage in ("half of the hosts have answered", "a plan is out", "half of the rows are there", "the second look", "the second plan", "all has been told"):
@@ -233,7 +236,8 @@ class TestMeanwhile(TestAgain):
             self.speak(i)
 
     def test_hosts_that_leave_and_come(self):
-        """One leaves while it is asked, one while rounds are under way, one comes: each is told, and nobody is waited for."""
+        """A host leaves while hosts are asked, a host leaves during the rounds, and a host joins. The audit reports each, and
+        waits for none."""
         self.begin_fleet()
         self.told = 0
         run = self.begin_all()

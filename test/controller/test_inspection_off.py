@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What audit.yaml switches off: a host takes part in nothing, a check sends no packets, before an audit and in the middle of it.
+"""The switches of audit.yaml: a host takes part in nothing, a check sends no packets; before an audit and during it.
 usage: test_inspection_off.py CONTROLLER AGENT FOLIOT"""
 import os
 import sys
@@ -42,7 +42,8 @@ class TestOff(own_hosts.OwnHosts):
         return self.say(self.said[i], extra, features=31, host=f"h{i}", fleet_ns=time.time_ns(), covers=1000)
 
     def begin_run(self, wish, not_read=()):
-        """One that leaves nobody else out: a machine that pauses makes hosts silent in between."""
+        """Begins an audit that leaves no other host out. If the machine pauses, hosts are silent for a moment: then it tries
+        again."""
         self.looks, self.matrices, self.tests, self.first_tests = {}, {}, {}, {}
 
         def begun():
@@ -93,7 +94,7 @@ class TestOff(own_hosts.OwnHosts):
         return [((f := wire.fields(step)).get(2, [0])[0], f.get(8, [0])[0]) for step in self.first_tests[i][6]]
 
     def test_one_of_three_is_off(self):
-        """It is read by nobody, reached by nobody, and in no round and no test."""
+        """That host is not read, no host tries to reach it, and it is in no round and no test."""
         self.begin_fleet("off: {hosts: {h2: 'anna: on the bench'}}\n")
         run = self.begin_run({"matrix": True, "bandwidth": True}, ["h2"])
         done = self.drive(run, "done")
@@ -107,13 +108,14 @@ class TestOff(own_hosts.OwnHosts):
         self.assertEqual(marks["h2"], {"S"})
 
     def under_way(self, wish, state, part):
-        """A run in that state, once all hosts were told their part."""
+        """Waits until a run is in that state and all hosts have got their part."""
         run = self.begin_run(wish)
         self.drive(run, state, (LOOK,), lambda told: all(part in t for t in told))
         return run
 
     def test_meanwhile(self):
-        """A host leaves a matrix that is under way, another one a test: with their next beats, and nobody waits for them."""
+        """A host leaves a running matrix, and another host leaves a running test. Each leaves with its next beat, and no host
+        waits for it."""
         self.begin_fleet()
         run = self.under_way({"matrix": True, "bandwidth": True}, "measuring", MATRIX)
         self.settings("off: {hosts: {h2: 'anna: on the bench'}}\n")

@@ -38,7 +38,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.say(4, self.sheet(run + 1, 1, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")))
         self.say(5, self.sheet(run, 2, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")))
         self.assertEqual(self.get(f"{RUNS}/{run}")["unanswered"], 1)
-        # a hash without the content that nobody sent: all is asked for
+        # a hash of a part that was never sent: the controller asks for the whole sheet
         self.say(6, self.sheet(run, 1, ("os", b"", bytes(32))))
         self.assertEqual(wire.fields(self.say(7)[14][0])[3], [1])
         # markup, a line that is none, one of a later release, a hash that isn't the content's
@@ -97,7 +97,7 @@ class TestSheets(own_hosts.OwnHosts):
         """Rows of a matrix from hosts that lie: each is its own host's, of this plan, and of known words, or it is nothing."""
         self.start()
         run = self.begin_matrix()
-        self.assertNotIn(15, self.say(3, features=3, host="h1"))  # one of the version before is asked nothing it doesn't know
+        self.assertNotIn(15, self.say(3, features=3, host="h1"))  # an agent of the version before gets no question that is new
         plan = wire.fields(self.say(3, features=7)[15][0])
         name, nics, rounds = plan[1][0], list(plan[5][0]), 3
         self.assertEqual((plan[3], plan[4], len(nics), min(nics)), ([2], [2], 4, 1))
@@ -113,7 +113,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.done(run)
         matrix = self.get(f"{RUNS}/{run}/matrix")
         self.assertEqual((matrix["cells"], matrix["measured"]), (8, 0), matrix)
-        self.assertEqual(matrix["unmeasured"], {"refused": 6, "silent": 2}, matrix)  # words that nobody knows are none
+        self.assertEqual(matrix["unmeasured"], {"refused": 6, "silent": 2}, matrix)  # unknown words are not counted
         self.assertEqual({n["note"] for n in matrix["nics"]}, {None, "no\\x1b[2J<b>"}, matrix["nics"])
 
     def test_older_agent(self):
@@ -149,7 +149,7 @@ class TestSheets(own_hosts.OwnHosts):
             self.assertEqual(found, {h: ("not_run", "failed: no <way>") for h in ("h0", "h2")}, check)
 
     def audit_of(self, first, *parts):
-        """One of h0 alone, whose sheet fails nothing: without a second look."""
+        """An audit of h0 alone. Its sheet has no failure, so there is no second look."""
         run = self.begin()
         self.say(first, self.sheet(run, 1, *parts))
         self.done(run)
@@ -180,7 +180,7 @@ class TestSheets(own_hosts.OwnHosts):
             return self.get(f"{RUNS}/{run}")["state"] == "done"
 
         self.wait(over, 60, lambda: str(self.get(f"{RUNS}/{run}")))
-        self.assertLess(time.monotonic() - begun, 180)  # its plan begins 181 s ahead: who waited for its results would take longer
+        self.assertLess(time.monotonic() - begun, 180)  # the plan begins 181 s ahead: nothing waited for its results
         results = self.get(f"{RUNS}/{run}/results?limit=1000")["items"]
         found = {(r["host"], r["check"]): r for r in results}
         self.assertEqual(found["h1", "be.bw.pair"]["note"], "refused: it has left the fleet meanwhile", found["h1", "be.bw.pair"])
@@ -208,7 +208,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual((diff["hosts"], [(f["was"], f["is"]) for f in diff["facts"]]), (1, [("6.1", "6.0")]), diff)
 
     def test_first_look_at_an_end(self):
-        """Whoever sees that an audit is done finds what it measured at once, not only after the next commit."""
+        """As soon as an audit is done, its measurements are in the answers, before the next commit."""
         self.start()
         self.join(0)
         self.say(1)
@@ -251,7 +251,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual([[(c["was"], c["is"]) for c in p["changed"]] for p in json.loads(done.stdout)["paths"]], [[], [("warn", "pass")]], done.stdout)
 
     def test_clock_that_went_back(self):
-        """What was found after now, by the controller's clock, is not fresh for ever."""
+        """Results with a time after now, by the controller's clock, don't stay fresh for ever."""
         controller = self.start()
         self.join(0)
         self.say(1)
@@ -278,7 +278,8 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual(self.get("/api/v1/audit/hosts/h0/gate")["status"], "unknown")
 
     def test_disk_full(self):
-        """There is no room for what an audit found: it is known, the audit says why it has not ended, and it ends when there is room."""
+        """The store has no room for the results. They are shown, the audit reports why it has not ended, and it ends when there
+        is room."""
         os.makedirs(self.path("data"))
         fleet.run("mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", self.path("data"))
         self.addCleanup(subprocess.run, ["umount", "-l", self.path("data")], check=False)
@@ -324,7 +325,7 @@ class TestSheets(own_hosts.OwnHosts):
                          lambda: str(self.get(RUNS)))
 
     def test_calendar_and_switches(self):
-        """Audits begin by themselves; what they found is an incident and a metric; switches end them, and are told."""
+        """Audits begin by themselves. Their findings become an incident and a metric. Switches end audits, and are shown."""
         self.settings("every: 3s\n")
         self.start(extra=f"audit: {self.path('audit.yaml')}\n")
         self.join(0)
@@ -344,7 +345,7 @@ class TestSheets(own_hosts.OwnHosts):
         for line in ('foliot_host_audit_gate{host="h0",foliot_host_audit_gate="fail"} 1', 'foliot_audit_off 0',
                      'foliot_audit_results{check="node.mounts",status="fail"} 1', "foliot_audit_run_timestamp_seconds 1"):
             self.assertIn(line, metrics)
-        # told with the host's next report: a mount is the host's, a port its NIC's
+        # opened by the host's next report: a mount belongs to the host, a port to its NIC
         rules = {"audit-blocked", "audit-links"}
         def firing():
             self.speak()
@@ -352,7 +353,7 @@ class TestSheets(own_hosts.OwnHosts):
             return {a["rule"] for a in alerts} == rules and alerts
         alerts = self.wait(firing, 15, lambda: str(self.get("/api/v1/alerts")))
         self.assertEqual({(a["rule"], a["host"], a["nic"]) for a in alerts}, {("audit-blocked", "h0", None), ("audit-links", "h0", "h0/nic0")})
-        # of these: what the audit doesn't know of the host is an incident of its own
+        # only of these rules: unknown checks are an incident of their own
         def causes():
             ids = {a["incident"] for a in firing() or ()}
             return {i["cause"] for i in self.get("/api/v1/incidents")["items"] if i["incident"] in ids}
@@ -361,7 +362,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.baselines(run)
 
     def away(self):
-        """h0 is silent until that is told, and then heard again."""
+        """h0 is silent until an event reports it. Then it reports again."""
         def told(word):
             return sum(e["word"] == word for e in self.events(kind="host"))
         silent, heard = told("silent"), told("heard")
@@ -371,7 +372,8 @@ class TestSheets(own_hosts.OwnHosts):
         self.wait(lambda: self.speak() and told("heard") > heard, 30, "h0 is not heard again")
 
     def test_return(self):
-        """A host that was away is audited when it is back, alone, if that is wanted; a short absence is none."""
+        """A host that comes back after a long absence is audited alone, if the settings ask for it. A short absence doesn't
+        count."""
         self.start(extra=f"audit: {self.path('audit.yaml')}\n", report="4s", beat="4s")  # silent after 12 s: this machine pauses for less
         for text in ("", "returns: 1h\n", "returns: 1s\noff: {fleet: 'anna: maintenance'}\n"):
             self.settings(text)
@@ -389,7 +391,8 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual(len(self.get(RUNS)["items"]), 1)
 
     def switches(self):
-        """A check, a class, a host: skips, told by the run. The fleet: none begins, and one under way ends."""
+        """A check, a class and a host that are switched off: the run reports them as skipped. The fleet: no audit begins, and a
+        running one ends."""
         self.settings("off: {hosts: {h0: 'anna: on the bench'}, classes: {bandwidth: 'ben: rebuilt'}}\n")
         self.speak()
         run = self.done(int(self.request("POST", RUNS, {"nccl": True})[2]["run"]))
@@ -428,7 +431,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual(self.request("DELETE", f"{paths}/{run}")[2]["items"], [])
 
     def begin_live(self):
-        """An audit that asks h0: a machine that pauses makes it silent in between."""
+        """Begins an audit that asks h0. If the machine pauses, h0 is silent for a moment: then it tries again."""
         def begun():
             self.speak()
             run = self.request("POST", RUNS, {})[2].get("run")
@@ -436,7 +439,8 @@ class TestSheets(own_hosts.OwnHosts):
         return self.wait(begun, 30, lambda: str(self.get(RUNS)))
 
     def test_tenants_neighbour(self):
-        """Two clones, one a tenant's: he isn't told whose the other is, nor whom his host measures."""
+        """Two hosts with the same machine id, one of them a tenant's. The tenant sees neither the other host's name nor the names
+        of hosts that its own host measures."""
         self.start()
         for i in (0, 1):
             self.join(i)

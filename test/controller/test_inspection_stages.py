@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""An audit of all stages whose sheets, rows and results of tests are made up: it is stopped in each of them, and its controller is
-killed while tests run. usage: test_inspection_stages.py CONTROLLER AGENT FOLIOT"""
+"""An audit with all stages and made-up sheets, rows and test results. It is stopped in each stage, and its controller is killed
+while tests run.
+usage: test_inspection_stages.py CONTROLLER AGENT FOLIOT"""
 import os
 import signal
 import sqlite3
@@ -23,10 +24,10 @@ class Stages(matrix.TestMeanwhile):
     slow = None  # a host: all that it takes part in carries less
     test_controller_killed_at_every_stage = test_hosts_that_leave_and_come = None
     tested = None  # hosts that get a plan; None: all
-    hold = None  # (hosts, steps): of a plan these hosts tell only so many steps
+    hold = None  # (hosts, steps): these hosts report only the first steps of the plan
 
     def tell_tests(self, i, plan):
-        """What this host tells of the plan, once. Who has the same leader in a step is in one group."""
+        """Sends this host's results of the plan, each once. Hosts with the same leader in a step are one group."""
         name = plan[1][0]
         plans = self.plans.setdefault(name, {})
         plans[i] = [wire.fields(p) for p in plan[6]] if 6 in plan else plans.get(i, [])
@@ -61,7 +62,7 @@ class Stages(matrix.TestMeanwhile):
 
 
 class TestStopped(Stages):
-    """It ends, says how far it came, and is judged by that. What it did not look at is unknown."""
+    """The audit ends, reports how far it came, and is judged by what it measured. Everything else is unknown."""
     WHY = "the audit was stopped: admin stopped it"
 
     def stop(self, run):
@@ -128,7 +129,8 @@ class TestStopped(Stages):
         self.unknown_tests(found, [f"h{i}" for i in range(6)])
 
     def test_before_the_second_look(self):
-        """What one look found fails nobody. The matrix was whole: it is shown. The next audit runs, and is what the gate goes by."""
+        """A finding of one look alone fails no host. The matrix was complete, so it is shown. The next audit runs, and decides
+        the gate."""
         self.WISH = {"matrix": True}
         run = self.begin()
         self.drive(run, lambda: self.get(f"{RUNS}/{run}")["look"] > 1, hosts=range(self.HOSTS))
@@ -159,7 +161,7 @@ class TestStopped(Stages):
 
 
 class TestGated(Stages):
-    """A host that a blocking check fails is not tested, and told so; the others are."""
+    """A host that fails a blocking check is not tested, and its results give that reason. The other hosts are tested."""
     WISH, OS = {"nccl": True}, ("os", "os.product\tvalue\t\tMade up\t/x\n", b"")
     tested = 5
 
@@ -185,7 +187,7 @@ class TestKilled(Stages):
     slow = 2
 
     def rows(self):
-        """Results that were told of tests of all hosts together."""
+        """The reported results of tests of all hosts together."""
         return [key for key, group in self.tested_by.items() if len(group) == self.HOSTS]
 
     def test_controller_killed_in_the_tests(self):

@@ -75,7 +75,7 @@ class TestLevels(fleet.Fleet):
             self.say(2, {0: 6000, 2: 6000}, [(0, 3), (2, hops)])
 
         def holds(true, **more):
-            """Of what hosts said a moment ago: a machine that pauses makes them silent."""
+            """Waits for true() with fresh reports of all hosts: a pause of the machine makes them silent."""
             def again():
                 all_say(**more)
                 return true()
@@ -89,7 +89,7 @@ class TestLevels(fleet.Fleet):
             until(name, "met")
         holds(lambda: [(x["paths"], x["paths_unmeasured"]) for x in self.get("/api/v1/levels")["items"]] == [(2, 0)] + [(6, 0)] * 3)
         holds(lambda: self.foliot("levels", status=None)[0] == 0)
-        # One slow direction within the rack: that level, and no other; which, and by whom.
+        # One slow direction within the rack breaks that level and no other; the answer names the path and its hosts.
         until("rack-delay", "broken", slow=94000)
         rack = holds(lambda: (found := self.level("rack-delay")) and found["state"] == "broken" and found["paths_unmeasured"] == 0 and found, slow=94000)
         self.assertEqual((rack["worst"]["from"], rack["worst"]["to"], rack["paths_beyond"]), ("h0/nic0", "h1/nic0", 1))
@@ -105,7 +105,7 @@ class TestLevels(fleet.Fleet):
         until("rail-loss", "broken", loss=2000)
         words = [e["word"] for e in self.events(kind="controller")]
         self.assertLessEqual({"level-broken", "level-met"}, set(words))
-        # A file with a mistake: as before, and said; another one: what it still says goes on.
+        # A file with a mistake: the old levels stay, and the error is reported. Another file: a level that both have goes on.
         self.write("levels.yaml", LEVELS.replace("10us", "10"))
         c.process.send_signal(signal.SIGHUP)
         self.wait(lambda: "levels.yaml:4:" in (self.get("/api/v1/levels")["error"] or ""), 5, c.log)
@@ -115,7 +115,7 @@ class TestLevels(fleet.Fleet):
         self.wait(lambda: len(self.get("/api/v1/levels")["items"]) == 1, 5, c.log)
         self.assertIsNone(self.get("/api/v1/levels")["error"])
         until("everywhere", "met")
-        # Nobody speaks: nothing is met.
+        # All hosts are silent: no level is met.
         self.wait(lambda: self.level("everywhere")["state"] == "unknown", 40, lambda: str(self.get("/api/v1/levels")))
 
 

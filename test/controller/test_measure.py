@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measurements on demand: may this host join, the full matrix; whom they refuse, and how they are bounded.
+"""Measurements on demand: may this host join, the full matrix; the hosts that they refuse, and their limits.
 usage: test_measure.py CONTROLLER AGENT FOLIOT"""
 import json
 import os
@@ -45,7 +45,7 @@ class TestMeasure(fleet.Fleet):
         return status, answer["error"]["code"]
 
     def refused(self):
-        """Nobody is asked who can't answer, and it is said at once."""
+        """A host that can't answer isn't asked: the request fails at once with the reason."""
         self.assertEqual(self.code({"kind": "host-check", "host": "h9"}), (404, "no-such-host"))
         self.assertEqual(self.code({"kind": "host-check"}), (400, "bad-body"))
         self.assertEqual(self.code({"kind": "flood"}), (400, "bad-body"))
@@ -53,7 +53,7 @@ class TestMeasure(fleet.Fleet):
         self.assertEqual(self.code({"kind": "host-check", "host": "away"}), (409, "host-unfit"))
         status, text = self.foliot("host", "check", "away")
         self.assertEqual((status, "silent" in text or "not heard" in text), (1, True), text)
-        # One of the version before: it reports, and doesn't say that it can measure.
+        # An agent of the version before: it reports, without the feature of measurements.
         status, _ = self.post("/agent/v1/report", wire.batch([(1, wire.report(covers=1000))], oldest=1), **self.identity("old"))
         self.assertEqual(status, 200)
         status, answer = self.ask_for({"kind": "host-check", "host": "old"})
@@ -95,7 +95,7 @@ class TestMeasure(fleet.Fleet):
             cells = {(c[0], c[1]): c for c in json.loads(text)["cells"]} if status == 0 else {}
             return all(c[2] is not None for c in cells.values()) and cells
         cells = self.wait(measured, 20, "a whole matrix")
-        # Three hosts with two NICs that can: all of their pairs, and nobody's else.
+        # Three hosts with two NICs each can measure: all their pairs, and no others.
         self.assertEqual(set(cells), {(a, b) for a in range(6) for b in range(6) if a // 2 != b // 2})
         self.assertTrue(all(0 < c[2] < 1e8 for c in cells.values()), cells)
         return self.get("/api/v1/measurements")["items"][0]["id"]
@@ -110,7 +110,8 @@ class TestMeasure(fleet.Fleet):
         self.join(3, name="away", nics=("nic1",))
         self.refused()
         self.roles()
-        # A host like the others. What a busy machine does to delays is no reason that this test knows; all else is.
+        # A host like the others. This test allows changed delays as a reason, because a busy machine causes them, and no other
+        # reason.
         answer = self.check("h2", self.nothing_lost)
         self.assertLessEqual({r["check"] for r in answer["reasons"] if r["result"] != "good"}, {"delay", "tail"}, answer)
         self.assertEqual((answer["paths_measured"], answer["state"]), (answer["paths_all"], "done"), answer)
@@ -148,7 +149,7 @@ class TestMeasure(fleet.Fleet):
         return self.wait(running, 10, lambda: str(self.host(host)))
 
     def bounded(self, number):
-        """One at a time; stopped when an operator says so; who can't any more is given up, and nothing hangs."""
+        """One runs at a time. An operator can stop it. A host that leaves is given up, and nothing hangs."""
         first = self.begun("h2")
         self.assertEqual(self.code({"kind": "host-check", "host": "h1"}), (409, "busy"))
         self.wait(lambda: self.get(f"/api/v1/measurements/{first['id']}")["packets_sent"] > 0, 5, "probes")
@@ -163,14 +164,14 @@ class TestMeasure(fleet.Fleet):
         # To a tenant without a host in it there is none.
         nobody = self.request("POST", "/api/v1/tokens", {"name": "nobody", "role": "viewer", "scope": "z-*"})[2]["token"]
         self.assertEqual([self.request("GET", f"/api/v1/latency?measurement={number}", token=t)[0] for t in ("admin", nobody)], [200, 404])
-        # The matrix is remembered, the audit trail knows who.
+        # The matrix is kept. The audit trail has both requests.
         self.assertEqual(len(self.get(f"/api/v1/latency?measurement={number}")["cells"]), 8)  # without h1's
         self.assertEqual(self.request("GET", "/api/v1/latency?measurement=999")[0], 404)
         self.assertLessEqual({"measurement.start", "measurement.stop"}, {a["what"] for a in self.get("/api/v1/audit")["items"]})
 
 
 class TestWhoeverAsks(fleet.Fleet):
-    """What an agent refuses and how often it is read, out of the mouth of a controller with the true one's key."""
+    """What an agent refuses, and how often it is read, when a controller asks that has the real controller's key."""
     HOSTS = 1
 
     @staticmethod

@@ -24,7 +24,7 @@ def nic(name="eth7", leaf="", address=b"\x0a\x59\x00\x63", rail=0, address6=b"",
 
 
 class Controller(threading.Thread):
-    """One that answers each report with these lists of members, and keeps what agents said."""
+    """A controller that answers each report with these lists of members, and keeps the agents' reports."""
 
     def __init__(self, case):
         super().__init__(daemon=True)
@@ -88,7 +88,7 @@ class Members(fleet.Fleet):
         return status, answer.decode(errors="replace")
 
     def list_of(self, host):
-        """What the host's agent has on its disk, as YAML."""
+        """The list that the host's agent has on its disk, as YAML."""
         return fleet.run(self.AGENT, "--config", self.path(f"{host}.yaml"), "members").stdout
 
     def fill_store(self, count, leaf):
@@ -135,7 +135,7 @@ class Members(fleet.Fleet):
         self.assertIn("each name and each address once", self.ask_to_join("hx", nic(), nic("eth8"))[1])
         self.assertIn("each name and each address once", self.ask_to_join("hx", nic(), nic(address=b"\1\2\3\4"))[1])
         self.assertEqual([h["name"] for h in self.get("/api/v1/hosts")["items"]], ["h0"])
-        self.join(1, leaf="rack-12")  # and whoever comes after is let in, and heard of
+        self.join(1, leaf="rack-12")  # later hosts join, and agents get their entries
         agent.wait_log("members, version .*: 4 NICs of 2 hosts")
         self.assertNotIn("\x1b", c.log())
 
@@ -151,7 +151,7 @@ class Members(fleet.Fleet):
         self.assertEqual(self.ask_to_join("hx", nic(leaf="leaf-4095"))[0], 200)
 
     def test_a_list_that_changes_between_its_pages(self):
-        """A host of the first page leaves, and another one joins with its address: the page after it tells both."""
+        """A host of the first page leaves, and another host joins with its address: the next page has both changes."""
         c = self.start()
         self.join(0)
         c.stop()
@@ -205,8 +205,8 @@ class Members(fleet.Fleet):
         return int(re.search(r"^version: (\d+)", self.list_of(host), re.M)[1])
 
     def test_removed_and_joined_again_under_its_name(self):
-        """Agents that speak protocol 1 are told of removed hosts too: a name that stands twice has one key. One of ours is killed
-        meanwhile, again and again: what it has on its disk stays good."""
+        """Agents of protocol 1 are told of removed hosts, too: a name that stands twice has one key. One agent of this version is
+        killed meanwhile, again and again: its list on the disk stays good."""
         c = self.start()
         agent, other = self.members(0, 1)
         other.stop()
@@ -232,8 +232,8 @@ class Members(fleet.Fleet):
         self.assertEqual(status, 200, c.log())
 
     def test_far_behind(self):
-        """5,000 versions behind, over a restart of the controller in the middle: the list comes in pages, and then it is the
-        controller's. One that is a little behind is told what changed, by the same controller."""
+        """An agent is 5,000 versions behind, and the controller restarts in the middle. The list comes in pages, and in the end
+        it is the controller's. An agent that is a little behind gets only the changes from the same controller."""
         c = self.start()
         agent, other = self.members(0, 1)
         other.stop()
@@ -258,8 +258,8 @@ class Members(fleet.Fleet):
         self.assertNotIn("reloaded", agent.log())
 
     def test_a_damaged_list(self):
-        """An agent whose file is damaged begins with itself alone, tells why, and has the list again. One that runs does without,
-        and writes it anew with the next change."""
+        """An agent with a damaged file begins with itself alone, logs the reason, and gets the list again. An agent that runs
+        needs no file, and writes it again with the next change."""
         self.start()
         agent, _ = self.members(0, 1)
         agent.wait_log("4 NICs of 2 hosts")
@@ -277,7 +277,7 @@ class Members(fleet.Fleet):
         self.wait(lambda: 'host: "h2"' in self.list_of("h0"), 10, agent.log)
 
     def test_a_list_that_never_is_the_controllers(self):
-        """Its digest is another one for ever: the whole is told once, not with each report."""
+        """Its digest never matches: the whole list is sent once, not with each report."""
         c = self.start()
         (agent,) = self.members(0)
         c.stop()
@@ -339,7 +339,7 @@ class Members(fleet.Fleet):
         self.assertEqual(c.log().count("host h1 changes the key of its probes"), 1)
 
     def test_a_store_of_before_has_one(self):
-        """Such a member was let in by an older controller: the others go on without it, and the operator is told."""
+        """An older controller admitted such a member. The others go on without it, and the operator gets the reason."""
         c = self.start()
         agents = self.members(0, 1)
         self.join(2)

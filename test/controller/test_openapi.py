@@ -92,7 +92,7 @@ class TestOpenapi(unittest.TestCase):
         self.other().check_schema({"$defs": self.spec.spec["components"]["schemas"]})
 
     def test_both_say_the_same(self):
-        """What the independent one refuses, ours refuses, and the other way round."""
+        """The independent validator and ours refuse the same values."""
         self.other()
         judged = refused = 0
         for name, schema in self.spec.spec["components"]["schemas"].items():

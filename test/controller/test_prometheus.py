@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What is told to Prometheus, told to the real one: /metrics by promtool and by scraping, rules by promtool, remote write
-by its own receiver (and VictoriaMetrics' where that is installed); the shipped rules and Grafana's dashboard name nothing
-that doesn't exist. usage: test_prometheus.py CONTROLLER AGENT FOLIOT"""
+"""Everything for Prometheus is given to the real one: /metrics by promtool and by scraping, rules by promtool, remote write by
+its own receiver (and VictoriaMetrics' where that is installed). The shipped rules and Grafana's dashboard name only metrics that
+exist.
+usage: test_prometheus.py CONTROLLER AGENT FOLIOT"""
 import http.client
 import json
 import math
@@ -83,7 +84,7 @@ class TestPrometheus(fleet.Fleet):
     def rules(self):
         return fleet.run(self.FOLIOT, "alerts", "export", "--prometheus").stdout
 
-    # ---- what promtool says ----
+    # ---- promtool's verdict ----
 
     @need(PROMTOOL)
     def test_promtool(self):
@@ -107,13 +108,13 @@ class TestPrometheus(fleet.Fleet):
     @need(PROMETHEUS)
     def test_prometheus(self):
         c = self.begin("remote_write: {url: 'http://127.0.0.1:9090/api/v1/write?secret=in-url', paths: yes}\n")
-        c.wait_log("Samples wait and are sent again", fleet.IO_S)  # nobody is there yet
+        c.wait_log("Samples wait and are sent again", fleet.IO_S)  # no receiver listens yet
         server = self.prometheus()
 
         def waited(text, true=lambda values: True, seconds=fleet.IO_S):
             return self.wait(lambda: (r := self.query(9090, text)) and true(r) and r, seconds,
                              lambda: f"{text}: {self.query(9090, text)}\n{server.log()}{c.log()}")
-        # remote write, from the very first report on, though nobody listened then
+        # remote write, from the very first report on, although no receiver listened then
         waited('foliot_port_up{host="h0",nic="nic0"} == 1')
         waited('foliot_path_owd_seconds{from="h0/nic0",to="h1/nic0",quantile="0.5"}')
         waited('foliot_clock_status{host="h1",foliot_clock_status="SYNCED"}')
@@ -193,7 +194,7 @@ class TestPrometheus(fleet.Fleet):
         self.assertLessEqual(self.names(), there, sorted(self.names() - there))
         with open(os.path.join(TOP, "packaging", "prometheus-rules.yaml"), encoding="utf-8") as file:
             self.assertEqual(file.read(), self.rules(), "packaging/prometheus-rules.yaml: foliot alerts export --prometheus")
-        # who asks for OpenMetrics gets it, others what every Prometheus and promtool reads
+        # a client that asks for OpenMetrics gets it; others get the format that every Prometheus and promtool reads
         kind, text = self.http(7639, "/metrics", "application/openmetrics-text; version=1.0.0")
         self.assertTrue(kind.startswith("application/openmetrics-text"))
         self.check_metrics(text)
@@ -214,15 +215,15 @@ SOON = """rules:
 
 
 class Values(dict):
-    """What isn't there, is neither more nor less than anything."""
+    """A missing value is neither more nor less than anything."""
 
     def __missing__(self, key):
         return math.nan
 
 
 class TestOnAFault(TestPrometheus):
-    """Prometheus scrapes the controller as docs/prometheus.md tells, and nothing else. Cables are cut, an agent is killed,
-    one host reports that things are wrong: every panel and every rule shows what it is for."""
+    """Prometheus scrapes the controller as docs/prometheus.md describes, and nothing else. Cables are cut, an agent is killed,
+    one host reports trouble: every panel and every rule shows its fault."""
     HOSTS = 3
     test_promtool = test_prometheus = test_a_receiver_that_refuses = test_victoria_metrics = None
     test_what_is_shipped_exists = None
@@ -305,14 +306,14 @@ class TestOnAFault(TestPrometheus):
         self.shows("Clocks that are not in sync", lambda v: v == {"": 0})
         self.shows("p99 one-way delay, the slowest path into a host", lambda v: 0 < max(v.values()) < 1)
         self.shows("Dead paths", lambda v: v == {"": 0})
-        self.shows("Audit: hosts by their gate", lambda v: v.get("unknown", 0) >= 2)  # nobody has looked yet
+        self.shows("Audit: hosts by their gate", lambda v: v.get("unknown", 0) >= 2)  # not yet audited
         self.shows("Audit: hosts that must not take a job", lambda v: v.get("h0") == 1)
         self.wait(lambda: "FoliotIncident" not in self.alerts(), fleet.IO_S, self.logs)
-        # one path of one direction swallows everything: another way, to a neighbour who isn't there
+        # one path loses everything in one direction: it gets another route, to a neighbour that doesn't exist
         def path():
             return next((e["paths"][0] for e in self.ask("h0", "mesh")["edges"]
                          if (e["local_name"], e["peer_host"], e["peer_name"]) == ("nic0", "h1", "nic0")), None)
-        # whose end has heard of it: a path that nobody ever heard isn't in any report
+        # its receiver has heard it: a path that was never heard is in no report
         self.wait(lambda: (p := path()) and p["out"]["state"] == "alive" and p["out"]["sent"] > 50, fleet.IO_S, lambda: str(path()))
         rule = ("to", "10.89.0.12", "ipproto", "udp", "sport", str(path()["port"]), "table", "77")
         self.ip("h0", "route", "add", "10.89.0.12", "via", "10.89.0.99", "dev", "nic0", "table", "77")
@@ -346,7 +347,7 @@ class TestOnAFault(TestPrometheus):
         self.shows("Hard bound of the clock, worst hosts", lambda v: v["h1"] > v["h0"] > 0)
         self.shows("Processor time of agents", lambda v: v["h0"] > 0)
         self.fires("FoliotAgentCpu", host="h0")
-        # what a host says is wrong with it
+        # trouble that a host reports about itself
         self.join(2)
         end = {"lost": 0, "bad": 0, "drops": 0}
 
@@ -372,7 +373,7 @@ class TestOnAFault(TestPrometheus):
         self.shows("Controller: size of the store", lambda v: v[""] > 4096)
         self.shows("Controller: connections", lambda v: v[""] >= 2)
         self.shows("Controller: connections", lambda v: v == {"": 3}, 1)
-        # nobody there any more
+        # its agent is gone
         agents[1].stop(signal.SIGKILL)
         self.shows("Seconds since a host was heard", lambda v: v["h1"] > 8 > v["h0"])
         self.fires("FoliotHostSilent", host="h1", severity="warning")

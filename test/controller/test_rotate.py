@@ -55,7 +55,7 @@ class TestRotate(fleet.Fleet):
         own = self.path("data", "authority.pem")
         trusted = [os.path.join(os.path.dirname(self.identity(f"h{i}")["certificate"]), "authority.pem") for i in range(2)]
         self.wait(lambda: all(self.read(path) == self.read(own) for path in trusted), 15, agents[0].log)
-        # The old certificates are worth nothing, the new ones are, and whoever comes now joins with the token from before.
+        # The old certificates are refused, the new ones are accepted, and a host that comes now joins with the token from before.
         self.write("old.pem", old[0])
         self.assertRaisesOr401(lambda: self.post("/agent/v1/report", wire.batch(), self.path("old.pem"), self.identity("h0")["key"])[0])
         self.wait(lambda: all((self.host(f"h{i}") or {}).get("freshness") == "live" for i in range(2)), 10, agents[1].log)
@@ -104,7 +104,8 @@ class TestRotate(fleet.Fleet):
         self.assertEqual(self.post("/agent/v1/report", wire.batch(), **self.identity("h0"))[0], 200)
 
     def cutting(self, cuts):
-        """In the controller's place, with its certificate: tells to renew, cuts off that many renewals; how many came."""
+        """In the controller's place, with its certificate: tells the agent to renew, and cuts off that many renewals. Returns how
+        many came."""
         context, listener = self.place_context(), self.listen("10.90.0.1", 7638)
         end, came = time.monotonic() + fleet.IO_S, 0
         listener.settimeout(1)  # to look at the end
@@ -153,7 +154,7 @@ class TestRotate(fleet.Fleet):
         self.wait(lambda: self.rotation()["fleet_key"]["hosts_behind"] == 0, 3, lambda: str(self.rotation()))
         self.wait(lambda: all(self.keys(f"h{i}") == ["2"] for i in range(2)), 90, lambda: str(self.rotation()))
         self.assertEqual((self.rotation()["fleet_key"]["id"], self.rotation()["fleet_key"]["next_id"]), (2, None))
-        # Each hears the other under the new key, and no packet was under one that its reader didn't know.
+        # Each host hears the other under the new key, and no packet had a key that its reader didn't have.
         before = self.ask("h0", "links")["nics"][0]["rx_packets"]
         self.wait(lambda: self.ask("h0", "links")["nics"][0]["rx_packets"] > before + 20, 5, "probes under the new key")
         def states():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The controller under those who mean harm: ten thousand idle connections, a full disk, a host with a wrong clock, somebody in
-the controller's place, nonsense at every address; and no secret in any log. usage: test_security.py CONTROLLER AGENT FOLIOT"""
+"""The controller under attack and in trouble: ten thousand idle connections, a full disk, a host with a wrong clock, an impostor
+in the controller's place, nonsense at every address. No secret is in any log. usage: test_security.py CONTROLLER AGENT FOLIOT"""
 import contextlib
 import http.client
 import json
@@ -45,7 +45,7 @@ class TestSecurity(fleet.Fleet):
         idle = []
         for i in range(count):
             sock = fleet.connect(self.space(f"h{i % 2}"), "10.90.0.1", 7638)
-            if i % 3 == 0:  # some begin to speak TLS, and stop
+            if i % 3 == 0:  # some begin a TLS handshake and stop
                 sock.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
             idle.append(sock)
         # members and the API are served all the same
@@ -65,7 +65,7 @@ class TestSecurity(fleet.Fleet):
         self.assertIsNone(c.process.poll(), c.log())
 
     def test_requests_at_the_stop(self):
-        """What arrives when the controller has been told to end gets no answer, or one; the controller ends well."""
+        """A request that arrives while the controller ends gets one answer or none. The controller ends well."""
         c = self.start()
         self.join(0)
         report = wire.squeeze(wire.report([wire.link_event(0, "up", "x")] * 256))
@@ -159,7 +159,8 @@ class TestSecurity(fleet.Fleet):
             acknowledged, _, refused = self.said(wire.batch([(n, body)], oldest=n, sealed=wire.squeeze), own)
             self.assertEqual(acknowledged, n)
             self.assertIn(f".{field}: ", refused)
-        self.assertEqual(self.rows() - before, len(self.events(word="report-refused")) - 1)  # a minute later it is told again, nothing else
+        # one more event a minute later, and nothing else
+        self.assertEqual(self.rows() - before, len(self.events(word="report-refused")) - 1)
         self.assertEqual(self.host("h0")["jobs"] if "jobs" in self.host("h0") else [], [])
         # as much as an agent ever puts into one is taken
         most = wire.report([wire.link_event(0, "up", "x" * 1023)] * 256, covers=1000, ports=[wire.number(1, 0)] * 16,
@@ -169,7 +170,7 @@ class TestSecurity(fleet.Fleet):
         self.assertEqual(self.rows(), before + len(told) + 257)  # and what lies between was lost
 
     def test_a_member_has_a_quota(self):
-        """It can't fill the disk, nor hold the others up; what it may not say yet waits with it."""
+        """A member can't fill the disk, nor hold the others up. Reports beyond its quota wait at the member."""
         self.start(**fleet.PAUSE)
         self.join(0)
         self.join(1)
@@ -190,7 +191,7 @@ class TestSecurity(fleet.Fleet):
         self.assertLess(self.store_bytes() - size, 64 << 20)
         self.assertGreater(self.counter("reports_held"), 0)
         self.assertEqual(len(self.events(word="over-quota", host="h0")), 1)
-        # whoever doesn't wait gets no further; it is heard all the same, and so are others
+        # a host that doesn't wait gets no further; it stays heard, and so do others
         again = wire.batch([(number, wire.report([wire.link_event(0, "up", "later")]))], oldest=number)
         taken = self.said(again, own)[0]
         if time.monotonic() - asked < wait / 1000:
@@ -214,7 +215,7 @@ class TestSecurity(fleet.Fleet):
         self.assertEqual(self.host("h0")["freshness"], "live")
 
     def test_jobs_take_no_room_of_others(self):
-        """Any user of a host can write a job page: however much it tells, the host's own events are kept."""
+        """Any user of a host can write a job page. Even if it is as long as possible, the host's own events are kept."""
         self.start(**fleet.PAUSE)
         self.join(0)
         own = self.identity("h0")
@@ -254,7 +255,7 @@ class TestSecurity(fleet.Fleet):
         c.stop()
         with self.in_the_place() as tls, tls.makefile("rb") as stream:
             def reports():
-                """How many the next request brings; each is answered: come again in ten minutes."""
+                """The number of reports that the next request brings. The answer to each is: come again in ten minutes."""
                 size = 0
                 while (line := stream.readline().strip().lower()) != b"":
                     size = int(line.split(b":")[1]) if line.startswith(b"content-length:") else size
@@ -303,7 +304,8 @@ class TestSecurity(fleet.Fleet):
         self.join(0)
         self.join(1)
         number, wait, end = 1, 0, time.monotonic() + 300
-        connection = http.client.HTTPConnection("10.90.0.1", 7638)  # one for all: who makes a new one each time gives the quota time to come back
+        # one connection for all: a new one each time takes so long that the quota recovers
+        connection = http.client.HTTPConnection("10.90.0.1", 7638)
         connection.sock = self.tls(**self.identity("h0"))
         made_up = [wire.squeeze(wire.report(covers=1000, extra=b"".join(
             wire.data(11, wire.job_process(f"j{64 * n + k}", 0, 1)) for k in range(64)))) for n in range(32)]  # the book holds half of them
@@ -320,15 +322,15 @@ class TestSecurity(fleet.Fleet):
         told, = self.events(word="over-quota", host="h0")
         self.assertIn("more of the controller's time than one host may have", told["detail"]["text"])
         self.assertEqual(self.said(wire.batch([(1, wire.report([wire.link_event(2, "up", "x")]))]), self.identity("h1"))[:2], (1, 0))
-        # its agent starts once in a report, whatever it tells
+        # an agent starts once in a report, even if the report repeats it
         before = len(self.events(word="agent-started"))
         self.assertEqual(self.said(wire.batch([(2, wire.report([b"\x08\x03"] * 256))], oldest=2), self.identity("h1"))[0], 2)
         self.assertEqual(len(self.events(word="agent-started")), before + 1)
 
-    # ---- strangers who join ----
+    # ---- hosts that aren't members and join ----
 
     def test_one_address_stops_no_others_join(self):
-        """One asks with a made-up token until it is refused; from another address 30 are looked at, at once."""
+        """One address tries a made-up token until it is refused. From another address 30 requests are looked at, at once."""
         self.start()
         body = wire.number(1, 2) + wire.data(2, "made up")
         ask = f"POST /agent/v1/join HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
@@ -359,12 +361,12 @@ class TestSecurity(fleet.Fleet):
             self.assertEqual(other, [403] * 30)
             # Fewer than 30 came back since: were they shared, the other one had not got its 30. If 30 did, both have them again.
             proven = 429 in asked(0, 30)
-        with self.tls(i=1) as sock:  # and nobody makes us keep a megabyte without a token
+        with self.tls(i=1) as sock:  # without a token nobody can make the controller keep a megabyte
             sock.sendall(b"POST /agent/v1/join HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
             self.assertEqual(answers(sock, 1), [413])
 
     def test_certificates_without_end(self):
-        """Each is two syncs of the disk, which no processor time tells."""
+        """Each costs two syncs of the disk, which the processor time doesn't show."""
         self.start(**fleet.PAUSE)
         self.join(0)
         own = self.identity("h0")
@@ -427,7 +429,7 @@ class TestSecurity(fleet.Fleet):
         self.assertEqual(status, 503, c.log())
         self.assertFalse(self.get("/api/v1/status")["store"]["writable"])
         c.wait_log("can't be stored: No space left on device. Nothing is acknowledged until it can")
-        time.sleep(3)  # nobody writes: that shows nothing of the disk
+        time.sleep(3)  # nothing is written meanwhile, so this shows nothing about the disk
         self.assertFalse(self.get("/api/v1/status")["store"]["writable"], c.log())
         self.assertNotIn("can be written again", c.log())
         os.unlink(self.path("data", "filler"))
@@ -492,7 +494,8 @@ class TestSecurity(fleet.Fleet):
         self.wait(lambda: self.ask("h0")["controller"]["connected"], fleet.IO_S, agent.log)
 
     def impostor(self, certificate, key, seconds):
-        """What clients say to a server with that certificate at the controller's address; the agent comes by itself."""
+        """The bytes that clients send to a server with that certificate at the controller's address. The agent connects by
+        itself."""
         context = self.place_context(certificate, key)
         heard, tries = [], 0
         server = self.listen("10.90.0.1", 7638)

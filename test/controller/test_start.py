@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_start.py FOLIOT-CONTROLLER FOLIOT-AGENT FOLIOT: what a start refuses, and whether it tells why."""
+"""test_start.py FOLIOT-CONTROLLER FOLIOT-AGENT FOLIOT: when a controller refuses to start, and the reasons that it gives."""
 import contextlib
 import os
 import re
@@ -49,7 +49,7 @@ class Start(fleet.Fleet):
         os.rename(self.path("data"), self.path("moved"))  # the same file under another name is no copy
         self.write("controller.yaml", f"data_dir: {self.path('moved')}\nlisten: 10.90.0.1:7638\napi_listen: 127.0.0.1:7639\n")
         self.assertEqual(self.controller().stop(), 0)
-        # whoever knows that the other one is gone says so, and agents follow
+        # an operator who knows that the other one is gone states so, and agents follow
         self.write("controller.yaml", f"data_dir: {self.path('copy')}\nlisten: 10.90.0.1:7638\napi_listen: 127.0.0.1:7639\n"
                    "report: 1s\nbeat: 300ms\n")
         self.assertIn("is the fleet's store from now on", self.command("takeover").stdout)
@@ -64,7 +64,7 @@ class Start(fleet.Fleet):
         return fleet.Process(self, folder, self.space("c"), self.CONTROLLER, "--config", self.path(f"{folder}.yaml"))
 
     def goes_to(self, port):
-        """An agent whose controller is the one at that port."""
+        """An agent that has the controller at that port."""
         text = self.read(self.path("h0.yaml"))
         self.write("h0.yaml", re.sub(r"(?m)^controller:.*$", f"controller: 10.90.0.1:{port}", text))
         return self.agent(0)
@@ -95,11 +95,11 @@ class Start(fleet.Fleet):
         newer = self.beside("copy", 7648)
         newer.wait_log("agents on port")
         agent = self.goes_to(7638)
-        begun = time.time_ns()  # served for less than ten seconds beside it, it may have been on its way out; answers tell ten seconds as one
+        begun = time.time_ns()  # less than ten seconds beside it: it may have been ending; answers resolve ten seconds
         self.wait(lambda: ((self.host("h0") or {}).get("heard_utc_ns") or 0) > begun + 21 * 10**9, 60, older.log)
         self.wait(self.connected, 10, older.log)
         agent.stop()
-        agent = self.goes_to(7648)  # the newer one goes on, and tells that there is another
+        agent = self.goes_to(7648)  # the newer one goes on, and reports that there is another
         newer.wait_log("host h0 spoke with another controller of this fleet")
         newer.wait_log("two-controllers|other controllers that serve this fleet")
         agent.stop()
@@ -140,7 +140,7 @@ class Start(fleet.Fleet):
         self.assertNotIn("another controller", c.log())
 
     def test_no_host_can_make_a_restored_controller_find_another(self):
-        """It keeps an answer of a start that the backup doesn't know, and tells that it just came."""
+        """A host keeps an answer of a start that the backup doesn't have, and claims that it just came."""
         c = self.start()
         self.join(0)
         self.assertEqual(c.stop(), 0)
@@ -181,7 +181,7 @@ class Start(fleet.Fleet):
         self.assertEqual(self.start().stop(), 0)
         inode, born, machine = self.kept_as(lambda p: [str(int(p[0]) + 1)] + p[1:])[:3]
         if machine == "-" or born == "0":
-            self.assertEqual(self.refused("data")[0], 78)  # nothing else tells that it is the same
+            self.assertEqual(self.refused("data")[0], 78)  # nothing else shows that it is the same
             return
         self.assertEqual(self.controller().stop(), 0)
         self.kept_as(lambda p: [p[0], str(int(born) + 1)] + p[2:])
@@ -278,7 +278,7 @@ class Start(fleet.Fleet):
         self.assertIn("cut short", cut.stderr)
 
     def test_log_lines_have_fields(self):
-        """A line of the journal is found by the host, the NIC, the incident that it is about, and by who asked."""
+        """A line of the journal can be found by its host, NIC or incident, and by the address of the request."""
         os.makedirs(self.path("journal"))
         journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         journal.bind(self.path("journal/socket"))
@@ -306,7 +306,7 @@ class Start(fleet.Fleet):
         self.assertEqual(self.post("/agent/v1/report", bad, **self.identity("h0"))[0], 200)
         entry = line("refuses version 7 of the list of members")
         self.assertEqual((entry["FOLIOT_HOST"], entry["FOLIOT_SOURCE"]), ("h0", "10.90.0.10"))
-        entry = line("incident 1 opened")  # about a host, whoever's request it came with
+        entry = line("incident 1 opened")  # the line is about a host; the request that caused it may be another's
         self.assertEqual((entry["FOLIOT_HOST"], entry["FOLIOT_INCIDENT"], entry["FOLIOT_SEVERITY"]), ("h0", "1", "warning"))
         self.assertNotIn("FOLIOT_SOURCE", entry)
         self.assertEqual(self.request("DELETE", "/api/v1/hosts/h0")[0], 200)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A tenant's token sees its own, and every route is tried by the wrong tenant. usage: test_tenant.py CONTROLLER AGENT FOLIOT"""
+"""A tenant's token sees only the tenant's own things. The wrong tenant tries every route. usage: test_tenant.py CONTROLLER AGENT
+FOLIOT"""
 import json
 import os
 import re
@@ -17,7 +18,7 @@ fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
 fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
 fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
 QUIET_S = 15  # api_stream.c's: then a comment is due
-# What h1 and h2 are known by: names, and addresses of both networks.
+# Everything that identifies h1 and h2: names, and addresses of both networks.
 FOREIGN = re.compile(r'\bh[12]\b|10\.89\.0\.1[2-5]\b|10\.90\.0\.1[12]\b')
 
 
@@ -69,7 +70,8 @@ class TestTenant(fleet.Fleet):
             self.say(i, [(1, first), (2, wire.report(events, covers=0)), (3, wire.report(covers=1000, ports=ports, extra=jobs))])
         self.filled_ns = time.time_ns()
         self.wait(lambda: len(self.get("/api/v1/findings?open=true")["items"]) == 6, 5, "findings")
-        for f in self.get("/api/v1/findings?open=true")["items"]:  # hosts without a UTC: the controller's, and it says so
+        # hosts without a UTC: the answer has the controller's, and marks it
+        for f in self.get("/api/v1/findings?open=true")["items"]:
             self.assertRegex(f["detail"]["text"], r"black hole, since 20\d\d-[-:. 0-9]+ UTC by the controller's clock; .*; reported by h\d$")
         self.wait(lambda: self.get("/api/v1/alerts")["items"], 5, "alerts")
         self.assertRegex(self.get("/api/v1/jobs/wide")["network"]["sentence"], rf"lanes failed \d+ times from {fleet.TIME} to {fleet.TIME}; ")
@@ -116,7 +118,7 @@ class TestTenant(fleet.Fleet):
                     continue  # with the token that the caller has; below
                 url = re.sub(r"{\w+}", "1", path.replace("{name}", "h0"))
                 self.assertEqual(self.request(method.upper(), url, {}, token=mine)[0], 403, url)
-        # And the tenant sees its own: so the above isn't blindness.
+        # The tenant sees its own: so the checks above don't pass on empty answers.
         self.assertEqual([h["name"] for h in self.get("/api/v1/hosts", token=mine)["items"]], ["h0"])
         self.assertEqual(self.get("/api/v1/status", token=mine)["hosts"], 1)
         self.assertEqual([n["nic"] for n in self.get("/api/v1/nics", token=mine)["items"]], [0, 1])
@@ -246,7 +248,7 @@ class TestTenant(fleet.Fleet):
             self.assertTrue(same(was, after[url]), (url, was, after[url]))
 
     def test_a_page_tells_of_nobody_else(self):
-        """An empty page with a cursor told that others had something, and when, to the microsecond."""
+        """An empty page with a cursor showed that others had something, and its time to the microsecond."""
         self.start()
         for i in (1, 0, 2):
             self.join(i)
@@ -360,7 +362,8 @@ class TestTenant(fleet.Fleet):
         self.assertEqual(said[11]["suspect"], {"kind": "unknown", "name": None, "confident": False})
 
     def test_what_a_host_suspects_is_data(self):
-        """Of h0: an element names one of the two ends, or the fabric; what it tells is the same in every place. Its words don't count."""
+        """A suspicion of h0: an element names one of the two ends, or the fabric. The answer is the same in every place. The text
+        doesn't count."""
         self.write("alerts.yaml", "rules:\n  - {name: dead, finding: path-dead, for: 0s, wait: 0s, severity: page}\n")
         controller = self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="30s")
         for i in range(3):
@@ -410,7 +413,7 @@ class TestTenant(fleet.Fleet):
         one = incident()[0]
         self.assertEqual((one["cause"], one["element"]["kind"], [e["name"] for e in one["one_of"]], one["others"]), (called, "unknown", [e["name"] for e in said["one_of"]], True))
         self.assertIn('element="unknown",element_kind="unknown"', self.get("/metrics").decode())
-        # a NIC that it may be is marked, whatever its carrier says; looked for and sorted by the server
+        # a NIC that may be at fault is marked, even if its carrier is up; the server filters and sorts by it
         links = {link["nic"]: link["incident"] for link in self.get("/api/v1/links?sort=incident&order=desc")["items"]}
         self.assertEqual((links.pop(2), set(links.values())), ({"incident": one["incident"], "kind": "nic", "direction": one["one_of"][2]["direction"], "one_of": 4}, {None}))
         self.assertEqual([[link["nic"] for link in self.get(f"/api/v1/links?{query}")["items"]][:1] for query in
@@ -450,7 +453,8 @@ class TestTenant(fleet.Fleet):
         self.assertEqual(incident("h0"), ("warning", 0))
 
     def test_nor_does_a_doubt(self):
-        """Unknown, and all that it may be is another tenant's: nobody is paged, and that host is as well as before."""
+        """The element is unknown, and all candidates are another tenant's: nobody is paged, and that host's health stays as
+        before."""
         self.write("alerts.yaml", "rules:\n  - {name: dead, finding: path-dead, for: 0s, wait: 0s, severity: page}\n")
         self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="30s")
         for name in ("h0", "h1", "h2"):
@@ -469,7 +473,8 @@ class TestTenant(fleet.Fleet):
         self.wait(lambda: any(i == ("page", 1) for i in told()), 5, lambda: str(told()))
 
     def test_a_since_of_long_ago_is_no_for(self):
-        """A host tells when it began; for how long it is so is what the controller saw itself, over a restart too."""
+        """A host reports when the fault began. Only the time that the controller itself has seen counts for `for`, also over a
+        restart."""
         self.write("alerts.yaml", "rules:\n  - {name: down, finding: link-down, for: 25s, wait: 0s, severity: page}\n")
         c = self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="30s")
         self.join(0)
@@ -487,13 +492,13 @@ class TestTenant(fleet.Fleet):
         again, another = self.get("/api/v1/findings")["items"]
         self.assertGreater(another["detail"]["heard_utc_ns"], other["detail"]["heard_utc_ns"] + 2 * 10**9)
         self.assertEqual(again["detail"]["heard_utc_ns"], told["detail"]["heard_utc_ns"])
-        # of this one: the other link's page comes some seconds later, and a machine that pauses sees both at once
+        # this link's alert: the other link's comes some seconds later, and a machine that pauses sees both at once
         self.wait(lambda: pages() >= 1 and [a for a in self.get("/api/v1/alerts")["items"] if (a["rule"], a["nic"], a["state"]) == ("down", "h0/nic0", "firing")], 20,
                   lambda: str(self.get("/api/v1/alerts")))
         self.assertGreater(time.monotonic(), begin + 24.5)
 
     def test_updates_put_no_page_off_after_utc_was_put_back(self):
-        """What was heard of at a time that is yet to come is heard of now, once."""
+        """A finding with a time in the future counts as heard now, once."""
         self.write("alerts.yaml", "rules:\n  - {name: down, finding: link-down, for: 4s, wait: 0s, severity: page}\n")
         c = self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="30s")
         self.join(0)
@@ -591,7 +596,7 @@ class TestTenant(fleet.Fleet):
         sock.close()
         good, refused = text.count(b"HTTP/1.1 200"), text.count(b"HTTP/1.1 429")
         self.assertEqual(good + refused, count)
-        self.assertGreaterEqual(good, 200)  # a page of the dashboard asks for less
+        self.assertGreaterEqual(good, 200)  # a page of the dashboard needs fewer
         self.assertGreater(refused, 0)
         self.assertEqual(self.request("GET", "/api/v1/status", token=other)[0], 200)
         self.assertEqual(self.request("GET", "/api/v1/status")[0], 200)
@@ -647,10 +652,10 @@ class TestTenant(fleet.Fleet):
         if ended - begun < QUIET_S:
             self.assertNotRegex(last, rb"(?m)^: ")  # at once: not when it has been quiet for so long that a comment is due
         self.assertIn(b" 401 ", self.stream(made["token"])[1])
-        self.read_until(others, lambda text: b"after the end" in text)  # whose token is good reads on
+        self.read_until(others, lambda text: b"after the end" in text)  # a stream with a valid token goes on
 
     def test_a_token_expires_under_a_stream(self):
-        """Hours are the least that can be asked for: the store is told of seconds."""
+        """An hour is the least that the API takes. So the test sets seconds in the store."""
         c = self.start()
         self.join(0)
         made = self.request("POST", "/api/v1/tokens", {"name": "t", "role": "viewer", "hours": 1})[2]

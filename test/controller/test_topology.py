@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The declared topology beside what hosts say. usage: test_topology.py CONTROLLER AGENT FOLIOT"""
+"""The declared topology compared with the hosts' reports. usage: test_topology.py CONTROLLER AGENT FOLIOT"""
 import os
 import subprocess
 import sys
@@ -110,7 +110,7 @@ class TestTopology(fleet.Fleet):
         self.assertIn("topology.declare", {a["what"] for a in self.get("/api/v1/audit")["items"]})
 
     def between(self):
-        """Two hosts name switches on their ways; nobody has said yet what arrives over these."""
+        """Two hosts have reported the switches on their ways, but not yet what arrives over these."""
         fabric = self.get("/api/v1/fabric")
         self.assertEqual((fabric["ways"], fabric["ways_known"]), (24, 16))
         self.assertEqual({(s["name"], s["tier"], s["declared"]) for s in fabric["switches"]},
@@ -142,18 +142,18 @@ class TestTopology(fleet.Fleet):
         agent = self.agent(0)
         self.wait(lambda: (self.host("h0") or {}).get("nics_up") == 2, 10, agent.log)
         self.foliot("topology", "declare", self.write("topology.yaml", GOOD))
-        for body in (b"", b"\x04\x01", b"\x02"):  # what is no LLDP is nobody's name
+        for body in (b"", b"\x04\x01", b"\x02"):  # a frame that is no LLDP gives no name
             self.send("p0x0", body + bytes(46))
         self.assertEqual(self.switches(), [(None, None)] * 2)
         self.switch_says(0, "leaf1", "Ethernet1")
         self.switch_says(1, "leaf1", "Ethernet2")
         self.wait(lambda: self.switches() == [("leaf1", "Ethernet1"), ("leaf1", "Ethernet2")], 6, lambda: str(self.switches()))
         self.assertEqual([n["switch_port"] for n in self.ask("h0", "links")["nics"]], ["Ethernet1", "Ethernet2"])
-        # nic0 is where it is declared; nic1's switch says that it is another.
+        # nic0 is where it is declared. nic1's switch has another name than declared.
         def miscabled():
             return [(d["name"], d["declared"], d["found"]) for d in self.get("/api/v1/topology")["differences"] if d["difference"] == "miscabled"]
         self.wait(lambda: miscabled() == [("nic1", "leaf2", "leaf1 port Ethernet2")], 6, lambda: str(miscabled()))
-        # What a finding suspects is named with its port; and a farewell is the end of it.
+        # The suspect of a finding is named with its port. A farewell removes the name.
         self.ip("c", "link", "set", "p0x0", "down")
         self.wait(lambda: "(leaf1 port Ethernet1)" in agent.log(), 10, agent.log)
         self.another_suspects_it()
@@ -161,7 +161,7 @@ class TestTopology(fleet.Fleet):
         self.wait(lambda: self.switches()[1] == (None, None), 6, lambda: str(self.switches()))
 
     def another_suspects_it(self):
-        """h1 doesn't know where h0's NICs hang; the controller does."""
+        """h1 doesn't know the ports of h0's NICs; the controller does."""
         self.join(1)
         words = [("h0/nic1 or its link", "nic", 1, "h0/nic1 or its link (leaf1 port Ethernet2)"),
                  ("h0/nic1 or its link", "nic", 0, "unknown, one of h0/nic1 or its link and others"), ("h0/nic or its link", "nic", 1, "unknown"),

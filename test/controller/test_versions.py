@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A fleet of two versions: agents and controllers of the last tag and of this tree work together, and a rolling upgrade there
-and back loses nothing. The last tag is built here; without one this is *not measured*, and says so.
+"""A fleet of two versions: agents and controllers of the last tag and of this tree work together, and a rolling upgrade there and
+back loses nothing. The last tag is built here. Without a tag the result is *not measured*, and the output states it.
 usage: test_versions.py CONTROLLER AGENT FOLIOT   (FOLIOT_PREVIOUS=BUILD: that build is the earlier one)"""
 import os
 import sys
@@ -40,7 +40,7 @@ class TestVersions(fleet.Fleet):
             with self.subTest(old_controller=old_controller, old_agent=old_agent):
                 self.use(old_controller, old_agent)
                 if old_controller:
-                    self.spec.answer = lambda *_: None  # this tree's openapi.yaml says nothing of an older one's answers
+                    self.spec.answer = lambda *_: None  # this tree's openapi.yaml doesn't describe an older controller's answers
                 c = self.start()
                 agents = self.members(0, 1)
                 self.live(["h0", "h1"], c.log)
@@ -51,7 +51,7 @@ class TestVersions(fleet.Fleet):
                 self.spec.__dict__.pop("answer", None)
 
     def test_rolling_there_and_back(self):
-        """Controller first, then agents; the controller's store doesn't go back: that is what its schema says, too."""
+        """Controller first, then agents. The controller's store doesn't go back, as its schema states."""
         self.use(True, True)
         self.spec.answer = lambda *_: None
         c = self.start()
@@ -68,7 +68,7 @@ class TestVersions(fleet.Fleet):
                 agents[i].stop()
                 self.use(False, old)
                 agents[i] = self.agent(i)
-                agents[i].wait_log("fleet of .* NICs on")  # without it the host is told to be live for some seconds, too
+                agents[i].wait_log("fleet of .* NICs on")  # without it the host counts as live for some seconds, too
             self.live(["h0", "h1"], lambda: c.log() + agents[0].log())
         self.assertEqual(self.events(word="history-gap"), [])
         self.wait(lambda: not self.get("/api/v1/incidents?open=true")["items"], 10, lambda: str(self.get("/api/v1/incidents?open=true")))
