@@ -1,8 +1,8 @@
-"""faults.py: for each check a planted fault: what is changed in a machine's tree, and what is its source.
+"""faults.py: a planted fault for each check: the changes of a machine's tree, and the source.
 
-(check, machine, {path: new text, None: no such file, or a link's target}, source). The source is a file of the tree; without it
-the check must be unknown. "!path": a folder in its place, where a file that is not there is a fact of its own (no /etc/nccl.conf
-is a skip)."""
+(check, machine, {path: new text, None: no such file, or a link's target}, source). The source is a file of the tree. Without it
+the check must be unknown. "!path": if the absence of the file is a fact of its own (no /etc/nccl.conf is a skip), a folder is put
+in its place."""
 import json
 import re
 
@@ -16,14 +16,15 @@ CPU = "/sys/devices/system/cpu/cpu2"
 ZOMBIES = {f"/proc/{pid}/stat": f"{pid} (gone) Z 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 400 0 0 0" for pid in range(2000, 2060)}
 
 
-# What the controller puts beside a sheet: one interface in a matrix of all NICs (core/audit/matrix.h). "FACT SUBJECT" is its place.
+# Facts that the controller adds to a sheet: one interface in a matrix of all NICs (core/audit/matrix.h). The place is "FACT
+# SUBJECT".
 MATRIX = "fact:matrix eth1"
 WELL = ("cells 88, unmeasured 0, dead_out 0, dead_in 0, partners 0, sent_out 220, lost_out 0, sent_in 220, lost_in 0, late_cells 0, marked 22, remarked_out 0, "
         "remarked_in 0, elsewhere 0, within 0, across 0, out 30, in -20, limit 1000, bound 200, leaf leaf1, declared leaf1, near 2000, far 4600, drift_out 10, drift_in -10")
-# The same of tests that the audit made (core/audit/perf.h).
+# The same for tests that the audit made (core/audit/perf.h).
 INCAST = "fact:perf.incast eth1"
 LATE, SEARCH, WAY = "fact:perf.late", "fact:perf.search", "fact:perf.path"
-# The same of what only the controller and the agents of a fleet know.
+# The same for facts that only the controller and the agents of a fleet have.
 HISTORY = "fact:history"
 REACH = {f"fact:fe.{kind} other{k}": text for k in range(4) for kind, text in (("peer", "reached"), ("path", "full 9000 came"))}
 PATHS = "fact:matrix.path"
@@ -36,7 +37,7 @@ class Link(str):
 
 
 def change(root, path, value):
-    """A path of a machine's tree as a fault has it: None removes it."""
+    """Makes the change of a fault at a path of a machine's tree; None removes the file."""
     machine.remove(root, path)
     if value is not None:
         machine.put(root, path, str(value) if isinstance(value, Link) else value if isinstance(value, bytes) else machine.content(value))
@@ -58,12 +59,12 @@ IPMI = ("ipmi:chassis=00/00 log=00 Inlet_Temp=01/01/00 FAN_1=04/01/00 "
 
 
 def nvml(gpu, old, new):
-    """NVIDIA's library answers otherwise for one GPU."""
+    """NVIDIA's library gives another value for one GPU."""
     return {"/answers/nvml": NVML.replace(f"0000:{gpu}:00.0 {old}\n", f"0000:{gpu}:00.0 {new}\n").encode()}
 
 
 def answer(name, **changes):
-    """The agent answers otherwise: {place: value}, places by keys and numbers apart by "__"."""
+    """The agent's answer has other values: {place: value}. A place's keys and numbers are joined by "__"."""
     tree = json.loads(machine.files("roce", 1)[f"/answers/agent/{name}"])
     for place, value in changes.items():
         *path, last = [int(word) if word.isdigit() else word for word in place.split("__")]
@@ -79,23 +80,23 @@ def every_path(edge, way, state):
 
 
 def test(name, old, new):
-    """A test's result is another one."""
+    """A test has another result."""
     path = f"/var/lib/foliot/tests/{name}"
     return {path: machine.files("roce", 1)[path].decode().replace(old, new).encode()}
 
 
 def slower(name, rate):
-    """All runs of a test are of this rate."""
+    """All runs of a test have this rate."""
     path = f"/var/lib/foliot/tests/{name}.txt"
     return {path: re.sub(r"(Avg bus bandwidth +: )[0-9.]+", lambda found: f"{found[1]}{rate}", machine.files("roce", 1)[path].decode()).encode()}
 
 
-# What opensm wrote, with an entry less, or another one.
+# Files of opensm, with an entry removed or changed.
 LINKS, TABLES = ("/var/log/sm/opensm-subnet.lst", "/var/log/sm/opensm-lfts.dump")
 
 
 def table_of(switch, change):
-    """The tables of all switches; change(lines) makes new lines of this one's."""
+    """The tables of all switches, where this switch's lines become change(lines)."""
     whole = machine.files("subnet", 1)[TABLES].decode()
     parts = re.split(r"(?=^Unicast lids )", whole, flags=re.M)
     return "".join(change(part) if f"('{switch}')" in part.split("\n")[0] else part for part in parts).encode()
@@ -106,7 +107,7 @@ def without_route(switch, lid):
 
 
 def in_a_circle(leaf, spine, lid):
-    """A leaf sends to a spine what that spine sends to it."""
+    """A leaf sends packets to a spine that this spine sends to the leaf."""
     return table_of(leaf, lambda part: re.sub(rf"^0x{lid:04x} \d+", f"0x{lid:04x} 001", part, flags=re.M))
 
 

@@ -1,8 +1,8 @@
-/* liar.c: one host of a fleet lies in its facts: liar SHEETS TRIALS SEED. No other host may fail by it.
+/* liar.c: one host of a fleet reports false facts: liar SHEETS TRIALS SEED. No other host may fail by that.
  *
- * SHEETS is a folder of sheets of one kind, h1.json and on. In each trial some of them are a fleet, and the last one of these has
- * one fact, or all of one kind, as another value or as none. Identities are left out: two hosts that have the same one both fail,
- * for jobs must run on neither. Prints the trials in which another host fails that did not before. */
+ * SHEETS is a folder of sheets of one kind: h1.json, h2.json … In each trial some of them are a fleet. The last sheet gets
+ * another value, or none, for one fact or for all facts of one kind. Identities are left out: if two hosts have the same one,
+ * both must fail, because jobs must run on neither. Prints the trials in which another host fails that did not fail before. */
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
@@ -101,10 +101,10 @@ static void lie(struct fact *f, struct prng *p, const struct sheet *other)
         *f = (struct fact){f->id, FACT_VALUE, f->subject, values[kind], f->source};
     } else if (kind == 7) {
         f->state = FACT_ABSENT;
-    } else if (kind == 8) { /* what another host has for something of this kind */
+    } else if (kind == 8) { /* another host's value for a fact of this kind */
         of = sheet_find(other, (enum fact_id)f->id, f->subject);
         *f = of != NULL ? *of : *f;
-    } else { /* it claims to have something that the other one has */
+    } else { /* a fact of the other host that this host doesn't have */
         *f = (struct fact){f->id, f->state, of->subject, f->value, f->source};
     }
 }
@@ -114,7 +114,7 @@ static bool is_identity(const struct fact *f)
     return f->id == FACT_OS_MACHINE_ID || f->id == FACT_RDMA_GUID;
 }
 
-/* Of the last sheet of `count`; its name is to be told. */
+/* Changes facts of the last of `count` sheets. Returns the fact from which it began, for the message. */
 static const struct fact *change(struct fleet *f, uint32_t count, struct fact *memory,
                                  struct prng *p)
 {

@@ -1,4 +1,4 @@
-"""machine.py: builds the tree of a machine that test/audit/machines describes, so that programs read it as if it were /."""
+"""machine.py: builds the tree of a machine of test/audit/machines, so that programs can read it in place of /."""
 import contextlib
 import ctypes
 import os
@@ -11,7 +11,7 @@ OPENSM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "opensm")
 
 
 def pci_config(text):
-    """4,096 bytes with a PCI Express capability, and ACS where it is set: PCI Express Base Specification, 7.5.3 and 7.7.7."""
+    """4,096 bytes with a PCI Express capability, and ACS if it is set: PCI Express Base Specification, 7.5.3 and 7.7.7."""
     vendor, device = (int(word, 16) for word in re.match(r"pci:(\w+):(\w+)", text).groups())
     values = dict(re.findall(r"(\w+)=(\w+)", text))
     size = {128 << i: i for i in range(6)}
@@ -25,7 +25,7 @@ def pci_config(text):
 
 
 def attribute(kind, payload):
-    """struct nlattr, its payload, and what fills it up to four bytes: include/uapi/linux/netlink.h."""
+    """struct nlattr, its payload, and padding to four bytes: include/uapi/linux/netlink.h."""
     return struct.pack("<HH", 4 + len(payload), kind) + payload + bytes(-len(payload) % 4)
 
 
@@ -93,7 +93,7 @@ def ipmi(text):
 
 
 def expand(lines, names):
-    """@each blocks, one inside the other; then $names, the longest first."""
+    """Expands @each blocks, which may be nested; then $names, the longest first."""
     out, i = [], 0
     while i < len(lines):
         line = lines[i]
@@ -121,7 +121,7 @@ SIXTEEN = "@each " + " ".join(f"{name}:" + ",".join(value(n) for n in range(16))
 
 
 def files(kind, number, large=False):
-    """{path: bytes, or the target of a link as text} of the machine with this number; large: with 16 NICs and 16 GPUs in place of 4."""
+    """{path: bytes, or the target of a link as text} of the machine with this number. large: with 16 NICs and 16 GPUs, not 4."""
     with open(os.path.join(MACHINES, kind + ".txt"), encoding="utf-8") as file:
         lines = [line.rstrip("\n") for line in file if line.strip() and not line.startswith("#")]
     lines = [SIXTEEN if large and line == FOUR else line for line in lines]
@@ -184,7 +184,7 @@ def build(root, tree):
 
 @contextlib.contextmanager
 def dead_mount(place):
-    """A FUSE file system that nobody serves: whoever asks it waits. Needs root and /dev/fuse."""
+    """A FUSE file system without a server: a program that reads it hangs. Needs root and /dev/fuse."""
     libc = ctypes.CDLL(None, use_errno=True)
     os.makedirs(place)
     fd = os.open("/dev/fuse", os.O_RDWR)

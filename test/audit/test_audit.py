@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""foliot audit and foliot-inspect, as a user meets them: exit statuses, the gate, what hangs, cohorts, files of others.
+"""foliot audit and foliot-inspect, as a user sees them: exit statuses, the gate, reads that hang, cohorts, other people's files.
 usage: test_audit.py FOLIOT FOLIOT-INSPECT"""
 import contextlib
 import json
@@ -48,7 +48,7 @@ class Audit(unittest.TestCase):
             file.write(text)
 
     def cohort(self, count, change=None):
-        """Sheets of so many hosts, all out of one; change(number, facts by (name, subject))."""
+        """Sheets of so many hosts, all made from one. change(number, facts by (name, subject)) alters them."""
         self.build()
         sheet = self.inspect("--root", self.root)
         for number in range(1, count + 1):
@@ -109,7 +109,8 @@ class Audit(unittest.TestCase):
             self.assertEqual(done.returncode, code, done.stdout)
 
     def test_many_hosts_are_told_in_few_lines(self):
-        """Who may not take a job comes first; failures by what they are worth; what is the same on several hosts, once; who is not known, by name."""
+        """First the hosts that must not take a job; then failures by severity; a failure of several hosts once; unknown hosts by
+        name."""
         def change(number, facts):
             if number in (3, 7):
                 facts["mem.swaps", ""]["value"] = "1"
@@ -137,10 +138,12 @@ class Audit(unittest.TestCase):
         self.assertRegex(unknown, r"no_source +unreadable +h30\n")
         few = self.foliot("show", os.path.join(self.sheets, "h1.json")).stdout
         self.assertRegex(few, r"NOT KNOWN.*\ncfg\.sw\.kernel and \d+ more +small_cohort +too few others to compare it with +h1\n")
-        self.assertEqual((few.count("small_cohort"), few.count("no job may begin")), (1, 0), few)  # the gate passes it, by rules alone
+        # rules alone decide the gate, and they pass
+        self.assertEqual((few.count("small_cohort"), few.count("no job may begin")), (1, 0), few)
 
     def test_files_for_pipelines_and_browsers(self):
-        """JUnit: a suite for each host, unknown an error; HTML: names as they are, no markup of theirs, nothing from elsewhere."""
+        """JUnit: a suite for each host, an unknown result is an error. HTML: names are shown as text, and nothing is loaded from
+        elsewhere."""
         def change(number, facts):
             if number == 2:
                 facts["os.kernel", ""]["value"] = "6.8.0-58-generic"
@@ -180,7 +183,7 @@ class Audit(unittest.TestCase):
         self.assertNotRegex(page, r"<script|<img|onerror=alert\(2\)>|src=\"|href=|url\(")
         self.assertIn("h5&lt;img src=x onerror=alert(2)&gt;", page)
         self.assertIn("cfg.sw.kernel", page)
-        # a file that can't be written is told, and a pipeline sees it
+        # a file that can't be written is reported, and the exit status shows it
         done = self.foliot("show", self.sheets, "--junit", os.path.join(self.folder, "none", "audit.xml"))
         self.assertEqual((done.returncode, "can't be written" in done.stderr), (3, True), done.stderr)
 
@@ -234,7 +237,7 @@ class Audit(unittest.TestCase):
         self.assertIn("no speed told", json.dumps(link))
 
     def test_a_neighbour_that_nothing_is_heard_from_is_told_so(self):
-        """Its paths were measured before: that they were not measured yet was the note."""
+        """Its paths were measured before. The note was wrong: it was that they were not measured yet."""
         self.build()
         with open(self.root + "/answers/agent/mesh", encoding="utf-8") as file:
             mesh = json.load(file)
@@ -269,7 +272,7 @@ class Audit(unittest.TestCase):
         self.assertEqual({s[:2] for s in self.statuses("cfg.sw.kernel").values()}, {("unknown", "no_majority")})
 
     def test_a_site_declares_who_is_alike(self):
-        """Of one product, and of two roles: each is compared with its own."""
+        """Hosts of one product with two roles: each is compared with the hosts of its own role."""
         def change(number, facts):
             facts["os.kernel", ""]["value"] = f"6.8.0-{number % 2 + 10 * (number == 7)}-generic"
         self.cohort(12, change)
@@ -356,7 +359,8 @@ class Audit(unittest.TestCase):
             self.assertIn("audit.yaml" + place, done.stderr)
 
     def test_limits_are_tried_on_the_past(self):
-        """Two days of sheets: who would have been failed, and by what; nothing else is changed."""
+        """Limits are tried on the sheets of two days: the output has the hosts that would have failed, and the checks. Nothing
+        else changes."""
         days = []
         for day, used in (("monday", {2: 93, 4: 97}), ("tuesday", {2: 94})):
             def change(number, facts, used=used):
@@ -376,7 +380,7 @@ class Audit(unittest.TestCase):
         for words in (("no.such", "--fail", "1"), ("node.disk",), ("node.disk", "--fail", "many"), ("cfg.pcie.width", "--fail", "1"), ("node.disk", "--declared", "9")):
             self.assertEqual(self.foliot("test", *words, days[0]).returncode, 2, words)
 
-    # ---- what others wrote ----
+    # ---- other people's files ----
 
     def test_files_of_others_are_refused_or_harmless(self):
         path = os.path.join(self.sheets, "x.json")
@@ -410,7 +414,7 @@ class Audit(unittest.TestCase):
         done = self.foliot("run", "--root", self.root)
         self.assertNotIn("\x1b", done.stdout + done.stderr)
 
-    # ---- what hangs ----
+    # ---- reads that hang ----
 
     def test_a_reader_that_never_ends_is_named_and_the_rest_is_there(self):
         self.build()
@@ -476,7 +480,7 @@ class Audit(unittest.TestCase):
         self.assertEqual(found, {"loud": "pass", "binary": "fail", "open": "unknown", "folder": "unknown"})
 
     def site(self, programs, *words):
-        """{program: (status, reason, evidence)}; the sheet, too."""
+        """Returns {program: (status, reason, evidence)}, and the sheet."""
         checks = os.path.join(self.folder, "checks.d")
         os.makedirs(checks, exist_ok=True)
         for name, text in programs.items():
@@ -489,7 +493,8 @@ class Audit(unittest.TestCase):
         return {r["subject"]: (r["status"], r["reason"], r["found"]) for r in self.results() if r["check"] == "node.command"}, sheet
 
     def test_programs_of_the_site_that_do_not_end_keep_no_other(self):
-        """One is silent, one has closed its output, one leaves a child that holds it, one ends its reader's whole group: all others are heard."""
+        """A program is silent, one closes its output, one leaves a child that holds it, one kills its reader's group: the others
+        are still read."""
         self.build()
         found, sheet = self.site({"a-silent": "sleep 1000", "b-closed": "exec >&- 2>&-; sleep 1000", "c-left": "echo so; sleep 1000 & exit 0",
                                   "d-loud": "yes x | head -c 3000000; exit 2", "e-well": "echo fine", "f-killer": "kill -9 0"}, "--site-deadline", "30000")
@@ -513,11 +518,11 @@ class Audit(unittest.TestCase):
 
     @staticmethod
     def deadline(mood):
-        """Short where the library never answers; else no machine that stands still makes it late."""
+        """A short deadline if the library never answers. Else a long one, so that a pause of the machine makes nothing late."""
         return "3000" if mood.startswith(("hang", "late")) else "60000"
 
     def library(self, mood="", name="FAKE_NVML_LIBRARY"):
-        """Facts of GPUs, by the library of our own: {(fact, subject): value or state}."""
+        """Facts of GPUs, from the fake library: {(fact, subject): value or state}."""
         self.build()
         done = subprocess.run([INSPECT, "--root", self.root, "--gpu-library", os.environ[name], "--deadline", self.deadline(mood)], capture_output=True, text=True,
                               timeout=300, check=True, env=dict(os.environ, FAKE_NVML=mood))
@@ -581,7 +586,7 @@ class Audit(unittest.TestCase):
         return {(f["fact"], f["subject"]): f.get("state", f["value"]) for f in sheet["facts"] if f["fact"].startswith("gpu.")}, replays
 
     def test_amds_library(self):
-        """It answers what its machine has; it hangs, crashes, is late, errs; it is of another release, or not there."""
+        """It has the machine's values; it hangs, crashes, is late, returns errors; it is of another release, or missing."""
         machine.build(self.root, machine.files("amd", 1))
         recorded = {(f["fact"], f["subject"]): f.get("state", f["value"]) for f in self.inspect("--root", self.root)["facts"] if f["fact"].startswith("gpu.")}
         self.assertEqual(self.amd_library(), (recorded, {"pass"}))
@@ -597,7 +602,7 @@ class Audit(unittest.TestCase):
         facts = {f["fact"]: f for f in self.inspect("--root", self.root, "--gpu-library", "/nonexistent.so")["facts"]}
         self.assertEqual(facts["gpu.library"].get("state"), "absent")
 
-    # ---- trees that are no machine ----
+    # ---- trees that aren't a machine ----
 
     def test_a_gpu_that_cannot_be_looked_at_is_not_gone(self):
         machine.build(self.root, machine.files("amd", 1))
@@ -609,7 +614,8 @@ class Audit(unittest.TestCase):
         self.assertEqual(self.statuses("cfg.gpu.count")["amd1"][:2], ("unknown", "no_source"))
 
     def test_the_interface_beside_a_port(self):
-        """Its device's only one; where that has several, or the port is made in software and has none, that of its GIDs."""
+        """The interface of a port's device, if there is only one. If there are several, or none because the port is made in
+        software: that of the port's GIDs."""
         self.build()
         rdma = self.root + "/sys/class/infiniband/mlx5_1"
 
@@ -628,7 +634,7 @@ class Audit(unittest.TestCase):
         os.rename(device + "/net", device + "/kept")
         self.assertEqual(net("--capture", self.folder + "/mine"), ("value", "eth3"))
         self.assertEqual(net(root=self.folder + "/mine"), ("value", "eth3"))
-        # one that no device has: its MTU is told as well
+        # an interface that belongs to no device: its MTU is a fact, too
         os.makedirs(self.root + "/sys/class/net/bond7")
         for path, text in ((rdma + "/ports/1/gid_attrs/ndevs/1", "bond7\n"), (self.root + "/sys/class/net/bond7/mtu", "1500\n")):
             with open(path, "w", encoding="utf-8") as file:
@@ -637,7 +643,7 @@ class Audit(unittest.TestCase):
         os.unlink(rdma + "/ports/1/gid_attrs/ndevs/1")
         self.assertEqual(net()[0], "absent")
 
-    # ---- files that are not as they should be ----
+    # ---- damaged and unusual files ----
 
     SOURCES = {"/proc/meminfo": "cfg.mem.size", "/proc/swaps": "cfg.mem.swap", "/proc/sys/kernel/numa_balancing": "cfg.kern.numa_balancing",
                "/sys/class/infiniband/mlx5_0/ports/1/phys_state": "be.link.initialized", "/sys/class/infiniband/mlx5_0/ports/1/gids/3": "be.roce.gid_index",
@@ -648,10 +654,10 @@ class Audit(unittest.TestCase):
             json.dump(self.inspect("--root", self.root), file)
         return {(r["check"], r["subject"]): r["status"] for r in self.results()}
 
-    # ---- routes of an InfiniBand subnet, from what opensm wrote ----
+    # ---- routes of an InfiniBand subnet, from opensm's files ----
 
     def routes(self, links=None, tables=None, conf="dump_files_dir /var/log/sm\n", folder="/var/log/sm", age_s=0):
-        """Facts ib.* of a host with these files; None: as opensm wrote them, b"": no such file."""
+        """Facts ib.* of a host with these files. None: as opensm wrote them; b"": no such file."""
         tree = machine.files("subnet", 1)
         files = {name: tree[f"/var/log/sm/{name}"] if text is None else text
                  for name, text in (("opensm-subnet.lst", links), ("opensm-lfts.dump", tables))}
@@ -673,9 +679,9 @@ class Audit(unittest.TestCase):
         lids = [int(f"0x1{rail}{host}", 16) for rail in range(4) for host in range(1, 13)]
         told = [n for part in well["ib.lids", ""]["value"].split() for first, _, last in [part.partition("-")] for n in range(int(first), int(last or first) + 1)]
         self.assertEqual(told, sorted(lids))
-        # the place is that of opensm.conf, else /var/log
+        # opensm.conf names the folder; without that it is /var/log
         self.assertEqual(self.routes(conf="#\n", folder="/var/log")["ib.routes", ""]["value"], well["ib.routes", ""]["value"])
-        # a spine without an entry: the leaves that use it for that port can't reach it, its own leaf can
+        # a spine without an entry: the leaves that use the spine for that port can't reach it; the port's own leaf can
         name, entry = "b83f:d203:0001:0001/1", re.compile(rb"^0x0111 (\d+)(?= #)", re.M)
         spines = re.split(rb"(?=^Unicast lids )", tables, flags=re.M)
         holes = b"".join(entry.sub(b"0x0111 254", part) if b"'spine" in part.split(b"\n")[0] else part for part in spines)
@@ -683,12 +689,12 @@ class Audit(unittest.TestCase):
         self.assertEqual(found["ib.routes", ""]["value"], "48 ports, 6 switches, 36 of 2256 routes missing")
         self.assertEqual(found["ib.route", name]["value"], "missing 0 from here, 36 to here, of 47")
         self.assertEqual(sum(f[0] == "ib.route" for f in found), 37)
-        # a port that leads to another host, one without a link, and a circle of two switches are no routes
+        # no route: a port that leads to another host, a port without a link, a circle of two switches
         for port in (b"004", b"099", b"001"):
             wrong = b"".join(entry.sub(b"0x0111 " + port, part) if b"'leaf1'" in part.split(b"\n")[0] else part for part in spines)
             found = self.routes(tables=wrong)
             self.assertEqual(found["ib.route", name]["value"], "missing 0 from here, 47 to here, of 47", port)
-        # names may have anything in them
+        # names may contain any characters
         self.assertEqual(self.routes(links=links.replace(b"{node2 mlx5_0}", b"{a } { b, 'c' PN:01 \\x}"))["ib.routes", ""]["value"], well["ib.routes", ""]["value"])
 
     def test_files_of_a_subnet_manager_that_are_none(self):
@@ -709,7 +715,7 @@ class Audit(unittest.TestCase):
         self.assertEqual((old.get("state"), old["value"]), ("unreadable", "older than opensm-subnet.lst"))
 
     def test_who_judges_routes(self):
-        """The manager's host has to be in the audit, and its files have to have the port."""
+        """The manager's host must be in the audit, and its files must contain the port."""
         for number in (1, 2):
             machine.build(self.root, machine.files("subnet", number))
             with open(os.path.join(self.sheets, f"h{number}.json"), "w", encoding="utf-8") as file:
@@ -731,7 +737,8 @@ class Audit(unittest.TestCase):
             json.dump(sheet, file)
 
     def test_files_that_are_none(self):
-        """Without an end, of a gigabyte, a folder, a pipe that nobody writes: nothing waits for them, and nothing is judged by them."""
+        """A file without an end, a file of a gigabyte, a folder, a pipe without a writer: no read waits for them, and no check is
+        judged by them."""
         self.build()
         before = self.verdicts()
 
@@ -762,7 +769,7 @@ class Audit(unittest.TestCase):
         self.assertEqual(self.verdicts(), before)
 
     def test_files_that_change_while_they_are_read(self):
-        """Somebody writes them anew, interfaces come and go: what is read in between is unknown, or what it always was."""
+        """Files are rewritten and interfaces come and go during a read: each value is unknown, or the same as always."""
         self.build()
         before = self.verdicts()
         kept = {}
@@ -800,7 +807,7 @@ class Audit(unittest.TestCase):
             os.makedirs(f"{net}/veth{i}")
         sheet = self.inspect("--root", self.root)
         states = {(f["fact"], f["subject"]): f.get("state", "value") for f in sheet["facts"]}
-        self.assertEqual(states["net", ""], "unreadable")  # too many to be listed, and no zero
+        self.assertEqual(states["net", ""], "unreadable")  # too many for a list; the count isn't zero
         self.assertEqual(states["os.kernel", ""], "value")
 
 

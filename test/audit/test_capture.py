@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""foliot audit capture: a machine as files out of a machine, by which the same verdicts come and which tells nobody's name.
+"""foliot audit capture: turns a machine into files that give the same verdicts and identify nobody.
 usage: test_capture.py FOLIOT FOLIOT-INSPECT"""
 import contextlib
 import ctypes
@@ -34,7 +34,7 @@ def hexed(text):
 
 
 def identifying():
-    """What tells whose machine it is, wherever a machine has it: {path: bytes, or a link's target}."""
+    """Everything that identifies the machine's owner, in all places where a machine has it: {path: bytes, or a link's target}."""
     tree = machine.files("roce", 1)
     old = {path: value.decode(errors="replace") for path, value in tree.items() if isinstance(value, bytes)}
     nic = "/sys/devices/pci0000:39/0000:39:01.0/0000:3b:00.0"
@@ -92,7 +92,7 @@ def identifying():
 
 
 def renamed(tree):
-    """The front end's interface has a name with an address in it, eth3 one of the site's."""
+    """The front end's interface has an address in its name; eth3 has a name of the site."""
     new = {}
     for path, value in tree.items():
         for was, name in (("eno1", "enx" + BARE), ("eth3", SITE + "0")):
@@ -130,7 +130,7 @@ class Capture(unittest.TestCase):
         return {check: (before[check], after.get(check)) for check in before if before[check] != after.get(check)}
 
     def left(self):
-        """Names, targets and bytes of the capture that hold one of the needles."""
+        """Names, link targets and bytes of the capture that contain one of the needles."""
         found, files = [], 0
         for folder, folders, names in os.walk(self.kept):
             for name in folders + names:
@@ -165,7 +165,7 @@ class Capture(unittest.TestCase):
         machine.build(self.root, renamed(tree))
         before = self.verdicts(self.root)
         for check in ("cfg.mem.swap", "cfg.kern.log"):
-            self.assertEqual(before[check][0][0], "fail", check)  # what was planted was read
+            self.assertEqual(before[check][0][0], "fail", check)  # the planted fault was read
         done = self.capture("--root", self.root)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.left(), [])
@@ -173,7 +173,7 @@ class Capture(unittest.TestCase):
         self.assertEqual(self.played(self.root), {})
 
     def test_a_log_of_many_megabytes(self):
-        """What it has early and late is there; so is a count as long as an address."""
+        """Early and late lines of a log are kept. So is a counter that has as many digits as an address."""
         tree = dict(machine.files("roce", 1))
         quiet = "".join(f"6,{number},{9000000 + number},-;usb 1-1: new high-speed USB device number {number}\n" for number in range(1301, 60000))
         self.assertGreater(len(quiet), 2 << 20)
@@ -189,7 +189,7 @@ class Capture(unittest.TestCase):
             self.assertEqual(file.read(), "104212030405\n")
 
     def test_faults_stay_and_reasons_too(self):
-        """Each planted fault, and each source that is not there, gives the same verdicts by the capture."""
+        """The capture gives the same verdicts for each planted fault and for each missing source."""
         chosen = [f for f in faults.FAULTS if f[1] == "roce" and not any(path.startswith("fact:") for path in f[2])]
         for _, _, changes, source in chosen[::7]:
             for lost in (False, True):
@@ -225,14 +225,14 @@ class Capture(unittest.TestCase):
             shutil.rmtree(self.kept)
 
     def test_this_machine(self):
-        if os.geteuid() == 0:  # mounts that other tests make come and go: this process sees those of now
+        if os.geteuid() == 0:  # other tests' mounts come and go: this process sees only those of now
             libc = ctypes.CDLL(None, use_errno=True)
             self.assertEqual(libc.unshare(CLONE_NEWNS) or libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), 0, os.strerror(ctypes.get_errno()))
         before, done = self.verdicts(), self.capture()
         self.assertEqual(done.returncode, 0, done.stderr)
-        # other tests' processes come and go: what is told of this machine's processes does so, too
+        # other tests' processes come and go, and so do these facts of the machine's processes
         moving = {"cfg.kern.memlock", "cfg.time.one_steer", "cfg.mem.free", "cfg.mem.fragment", "node.procs", "node.command", "fe.loss", "cfg.gpu.idle"}
-        # a verdict that another one follows meanwhile is either of the two
+        # a verdict that changes meanwhile is one of the two
         other = {check: (before.get(check), *both) for check, both in self.played().items() if both[1] != before.get(check) and check not in moving}
         self.assertEqual(other, {})
         names = {os.uname().nodename}
@@ -240,7 +240,7 @@ class Capture(unittest.TestCase):
             if os.path.exists(path):
                 with open(path, encoding="utf-8") as file:
                     names.add(file.read().strip())
-        for net in os.listdir("/sys/class/net"):  # those of other tests come and go
+        for net in os.listdir("/sys/class/net"):  # other tests' interfaces come and go
             with contextlib.suppress(FileNotFoundError), open(f"/sys/class/net/{net}/address", encoding="utf-8") as file:
                 names.add(file.read().strip())
         NEEDLES.extend(name for name in names if len(name) > 3 and name not in ("localhost", "00:00:00:00:00:00"))
@@ -257,7 +257,7 @@ class Capture(unittest.TestCase):
         self.assertEqual(os.listdir(self.kept), ["mine"])
 
     def test_trees_that_would_lead_out(self):
-        """A machine whose links lead round, up and out: the capture stays in its folder."""
+        """A machine with links that form a loop, lead up, or lead out: the capture stays in its folder."""
         machine.build(self.root, machine.files("roce", 1))
         outside = os.path.join(self.folder, "outside")
         os.mkdir(outside)

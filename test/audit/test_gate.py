@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""foliot audit gate before a scheduler: known facts, and what packaging/gate has for Slurm, Kubernetes and node-problem-detector.
+"""foliot audit gate before a scheduler: known facts, and the files of packaging/gate for Slurm, Kubernetes and
+node-problem-detector.
 usage: test_gate.py FOLIOT [slurm]
 
-Without the word it is everything but Slurm. With it Debian's slurmctld, slurmd and munged run in name spaces of their own, on a
-machine as files: jobs start and don't by the prolog, and the health check drains. They are the installed ones, or those that
+Without the word all except Slurm is tested. With it Debian's slurmctld, slurmd and munged run in name spaces of their own, on a
+machine as files: the prolog lets jobs start or not, and the health check drains. They are the installed ones, or those that
 tools/install-deps unpacked, laid over /usr there. Skipped (77) without root or without either."""
 import contextlib
 import json
@@ -29,7 +30,7 @@ WIDTH = "/sys/devices/pci0000:39/0000:39:01.0/0000:3b:00.0/current_link_width"
 
 
 class Place(unittest.TestCase):
-    """A machine as files, and a foliot that is asked about it."""
+    """A machine as files, and a foliot that reads it."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="foliot-gate-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
@@ -107,7 +108,7 @@ class Known(Place):
         done = self.run_(FOLIOT, "audit", "gate", "--root", self.root, "--known", self.folder + "/no/such/place", "--age", "300")
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    # ---- what packaging/gate has ----
+    # ---- the files of packaging/gate ----
 
     def test_the_prolog_by_itself(self):
         prolog = os.path.join(GATE, "slurm-prolog")
@@ -118,7 +119,7 @@ class Known(Place):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"^foliot: roce1: fail: cfg\.pcie\.width 0000:3b:00\.0 \(eth1, mlx5_1, slot 21\): x8, expected x16")
         os.unlink(self.root + WIDTH)
-        self.assertEqual(self.run_(prolog, env=self.environment()).returncode, 1)  # unknown is no pass
+        self.assertEqual(self.run_(prolog, env=self.environment()).returncode, 1)  # unknown is not a pass
         self.assertEqual(self.run_(prolog, env={"PATH": "/usr/bin:/bin"} if not shutil.which("foliot", path="/usr/bin:/bin") else {"PATH": ""}).returncode, 1)
 
     def test_the_health_check_keeps_reasons_that_are_not_its_own(self):
@@ -155,7 +156,7 @@ class Known(Place):
 
     @unittest.skipIf(os.geteuid() != 0, "chroot needs root")
     def test_an_init_container(self):
-        """Its command as it is, out of name spaces of its own, on a host of which the first process is ours."""
+        """Runs the container's command unchanged, in name spaces of its own, on a host whose first process is the test's."""
         with open(os.path.join(GATE, "kubernetes-init.yaml"), encoding="utf-8") as file:
             command = json.loads(re.search(r"command: (\[\"chroot[^\]]*\])", file.read(), re.DOTALL)[1])
         self.assertEqual(command[:3], ["chroot", "/host", "nsenter"])
@@ -173,7 +174,7 @@ class Known(Place):
                              env=self.environment())
             self.assertEqual(done.returncode, status, done.stderr + done.stdout)
             with open(its, encoding="utf-8") as of_host, open(seen, encoding="utf-8") as of_gate:
-                self.assertEqual(of_gate.read().split(), of_host.read().split())  # what is read is the host's, not the pod's
+                self.assertEqual(of_gate.read().split(), of_host.read().split())  # it reads the host's files, not the pod's
 
 
 CLUSTER = """
@@ -200,7 +201,7 @@ MessageTimeout=100
 NodeName=gatehost NodeAddr=10.91.7.1 CPUs=1 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES State=UP
 """
-# A host of its own: name, addresses (getaddrinfo wants one that is not of the loopback), processes that end with it.
+# A host of its own: a name, addresses (getaddrinfo needs one outside the loopback), and processes that end with it.
 BEGIN = """
 set -e
 mount --make-rprivate /
@@ -295,7 +296,7 @@ class Slurm(Place):
 
 
 def missing():
-    """Why Slurm can't be tried here; None: it can."""
+    """The reason why Slurm can't be tested here; None: it can."""
     unpacked = f":{UNPACKED}/usr/sbin:{UNPACKED}/usr/bin" if os.path.isdir(f"{UNPACKED}/etc/slurm") else ""
     programs = [name for name in ("slurmctld", "slurmd", "munged", "srun", "unshare", "ip")
                 if not shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin" + unpacked)]

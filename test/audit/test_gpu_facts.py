@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/gpu_facts.py, by an NVML and an nvidia-smi of our own, which tell of the same four GPUs.
+"""tools/gpu_facts.py, with a fake NVML and a fake nvidia-smi that have the same four GPUs.
 usage: test_gpu_facts.py FOLIOT-INSPECT"""
 import os
 import stat

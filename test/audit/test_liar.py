@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""One host of a fleet lies in its facts, and no other one fails: by `liar`, on machines as files. usage: test_liar.py FOLIOT-INSPECT LIAR [TRIALS SEED]"""
+"""One host of a fleet reports false facts, and no other host fails: by `liar`, on machines as files.
+usage: test_liar.py FOLIOT-INSPECT LIAR [TRIALS SEED]"""
 import os
 import subprocess
 import sys

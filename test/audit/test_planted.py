@@ -24,11 +24,11 @@ checks:
   be.topo.spare: {declared: "hops 2 us 25"}
 """
 SITE = "#!/bin/sh\necho looked at it\nexit 0\n"
-PATIENCE = ["--deadline", "60000", "--mount-deadline", "60000"]  # nothing hangs here, and a machine under load is slow
+PATIENCE = ["--deadline", "60000", "--mount-deadline", "60000"]  # nothing hangs here, but a loaded machine is slow
 
 
 class World:
-    """Hosts of one kind; host 1 is the one that something is planted in."""
+    """Hosts of one kind. Faults are planted in host 1."""
 
     def __init__(self, folder, kind):
         self.kind, self.folder = kind, os.path.join(folder, kind)
@@ -70,7 +70,7 @@ class World:
         faults.change(self.root, path, value)
 
     def judge(self, *options):
-        """Results of host 1; what passes or doesn't apply is among them with --all, which is 3.5 MB."""
+        """The results of host 1. With --all they include passes and checks that don't apply; that is 3.5 MB."""
         self.inspect()
         done = subprocess.run([FOLIOT, "audit", "show", self.sheets, "--json", *options, "--config", os.path.join(self.folder, "audit.yaml")],
                               capture_output=True, timeout=300, check=False)
@@ -78,7 +78,7 @@ class World:
         return [r for r in json.loads(done.stdout)["results"] if r["host"] == f"{self.kind}1"]
 
     def again(self):
-        """As it was: only what was changed is built anew."""
+        """Restores the tree: builds only the changed files again."""
         for path in self.changed:
             machine.remove(self.root, path)
         for path in self.changed:
@@ -89,19 +89,19 @@ class World:
         for path, value in self.tree.items():
             if any(path == one_path or path.startswith(one_path + "/") for one_path in self.changed):
                 machine.put(self.root, path, value)
-        for path in (faults.LINKS, faults.TABLES):  # routes older than the links are none
+        for path in (faults.LINKS, faults.TABLES):  # routes that are older than the links don't count
             if path in self.tree:
                 os.utime(self.root + path)
         self.changed.clear()
         self.facts = dict(faults.FACTS.get(self.kind, {}))
 
     def lose(self, source):
-        """The file is gone; '!': something else is in its place."""
+        """Removes the file. With '!' it puts something else in its place."""
         if source.startswith("!"):
             path = source[1:]
             folder = os.path.isdir(self.root + path) and not os.path.islink(self.root + path)
             self.change(path, None)
-            if folder:  # a link to itself can't be listed, and is no absence
+            if folder:  # a link to itself can't be listed, but isn't absent
                 os.symlink(os.path.basename(path), self.root + path)
             else:
                 os.makedirs(self.root + path)
@@ -118,16 +118,18 @@ def outcome(results):
 
 
 def sources(results, check):
-    """What people are shown as the source of what is wrong."""
+    """The sources that are shown for a failed check."""
     return {r["source"] for r in results if r["check"] == check and r["status"] in ("fail", "warn")}
 
 
-# What was found is in one file, and its cause in another: a value that names a library, a ratio of two, the kernel that runs, an index.
+# Checks whose fault is in another file than their source: a value that names a library, a ratio of two, the running kernel, an
+# index.
 ELSEWHERE = {"cfg.sw.plugin", "nccl.qp_gain", "node.uptime", "be.roce.gid_type"}
 
 
 def leads_to(root, source, changes):
-    """Is the source a file that was changed, a folder of one, or a folder of links to one? What is no file of the tree is not looked for."""
+    """True if the source is a changed file, a folder of one, or a folder of links to one. Also true for a source that is no file
+    of the tree."""
     planted = {real for path in changes if not path.startswith("fact:") for real in (root + path, os.path.realpath(root + path))}
     if not source.startswith("/") or all(path.startswith(root + "/answers") for path in planted):
         return True
@@ -141,7 +143,8 @@ def bad(results):
 
 
 def one(world, check, changes, source, well):
-    """What is wrong with this check: lines; and what else failed. well: results without any fault."""
+    """Plants one fault. Returns the errors of this check, as lines, and the other checks that failed. well: results without any
+    fault."""
     wrong, others = [], set()
     for path, value in changes.items():
         world.change(path, value)
@@ -164,7 +167,7 @@ def one(world, check, changes, source, well):
 
 
 def gate_passes(world, source):
-    """Does the gate let this host take a job though the source of a blocking check is gone?"""
+    """True if the gate lets this host take a job although the source of a blocking check is missing."""
     world.lose(source)
     done = subprocess.run([FOLIOT, "audit", "gate", "--root", world.root, "--format", "slurm"], capture_output=True, timeout=300, check=False)
     world.again()
@@ -172,7 +175,7 @@ def gate_passes(world, source):
 
 
 def gates():
-    """How long the gate takes on a machine as files, and how often it passes without the source of a blocking rule."""
+    """Measures the gate's time on a machine as files. Counts how often it passes without the source of a blocking rule."""
     listed = json.loads(subprocess.run([FOLIOT, "audit", "checks", "--json"], capture_output=True, check=True).stdout)["checks"]
     blocking = {c["check"] for c in listed if c["severity"] == "block" and "rule" in str(c["compares"])}
     passed = tried = 0
@@ -180,7 +183,7 @@ def gates():
         for kind in ("roce", "infiniband"):
             world = World(folder, kind)
             for check, of, _, source in faults.FAULTS:
-                # what only a controller or a fleet's agents know is no source of a host that is asked alone: a skip there
+                # facts of a controller or a fleet's agents are no source for a host alone: there the check is skipped
                 if of == kind and check in blocking and source is not None and not source.startswith("fact:"):
                     tried += 1
                     passed += gate_passes(world, source)
@@ -188,7 +191,7 @@ def gates():
 
 
 def pairs(folder, count):
-    """Two faults at once, of different parts, that touch no common file: both must be named and nothing else may fail."""
+    """Plants two faults at once, of different parts and without a common file. Both must be named, and nothing else may fail."""
     world, named, others = World(folder, "roce"), 0, []
     chosen = [f for f in faults.FAULTS if f[1] == "roce"]
     rng = random.Random(7)
@@ -210,7 +213,7 @@ def pairs(folder, count):
 
 
 def site_programs(world):
-    """The site's own programs, by their exit status."""
+    """The site's own programs, judged by their exit statuses."""
     wrong = []
     for text, expected in (("#!/bin/sh\necho broken; exit 2\n", "fail"), ("#!/bin/sh\necho so; exit 1\n", "warn"), (SITE, "pass"),
                            ("#!/bin/sh\nexit 3\n", "unknown"), ("#!/bin/sh\nkill -9 $$\n", "unknown"), ("no program", "unknown")):

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""On what `foliot audit checks` names each check as shown is what tests and benches plant faults on. usage: test_shown.py FOLIOT
+"""`foliot audit checks` names what each check was shown on: the tests and benches that plant its fault. This compares the two.
+usage: test_shown.py FOLIOT
 
-Programs that plant a fault where it is no file have it as FAILS: a list of checks, or for each fault those that name it. They judge by that, too."""
+A program that plants a fault outside of files has a list FAILS of checks, or for each fault the checks that name it. It judges by
+that list, too."""
 import ast
 import json
 import os
@@ -16,7 +18,7 @@ PLANTED = {"lab": ("test/lab/test_lab_audit.py", "test/controller/test_inspectio
 
 
 def fails(path):
-    """What its FAILS names; and whether something goes by it."""
+    """The checks in the program's FAILS, and whether the program uses FAILS."""
     with open(os.path.join(TOP, path), encoding="utf-8") as file:
         tree = ast.parse(file.read())
     value, = [n.value for n in tree.body if isinstance(n, ast.Assign) and [getattr(t, "id", "") for t in n.targets] == ["FAILS"]]

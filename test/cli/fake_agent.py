@@ -1,4 +1,4 @@
-"""An agent's socket without an agent: answers as docs/json.md says, from made-up but coherent figures."""
+"""An agent's socket without an agent: answers in the format of docs/json.md, with made-up but consistent figures."""
 import json
 import os
 import socketserver
@@ -112,7 +112,7 @@ def lane(number, direction, own, peer, delay_us=None, **more):
 
 
 def jobs(host, well, detail, slow):
-    """Rank h on host h of a ring of HOSTS; one lane from h1 to h2 is slow if `slow`; not well: a lane of h0 failed."""
+    """Rank h on host h of a ring of HOSTS. slow: one lane from h1 to h2 is slow. Without well: a lane of h0 failed."""
     after, before = (host + 1) % HOSTS, (host - 1) % HOSTS
     lanes = [lane(n, "out", host, after) for n in range(4)]
     lanes += [lane(n, "in", host, before, 94 if slow and (host, n) == (2, 3) else None) for n in range(4)]
@@ -177,7 +177,7 @@ class Handler(socketserver.StreamRequestHandler):
                           "events": 3})
                 try:
                     self.wfile.write(b"bytes")
-                except BrokenPipeError:  # the file was there already: the command has gone
+                except BrokenPipeError:  # the file was there already: the client has ended
                     return
                 continue
             answers = {"status": lambda: status(host, well), "clock": lambda: clock(host),
@@ -197,7 +197,7 @@ class FakeAgent(socketserver.ThreadingUnixStreamServer):
 
     def __init__(self, folder, host=0, well=True, slow=False, change=lambda answer: answer):
         os.makedirs(folder, exist_ok=True)
-        self.change = change  # of each answer, on its way
+        self.change = change  # applied to each answer before it is sent
         self.host, self.well, self.slow, self.requests = host, well, slow, []
         super().__init__(os.path.join(folder, "agent.sock"), Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()

@@ -31,7 +31,7 @@ def ago(seconds):
 
 
 class Past(http.server.BaseHTTPRequestHandler):
-    """What a controller answers; `series(metric, subject, age of the step's begin in s)` is a value or None."""
+    """A controller's answers. `series(metric, subject, age of the step's begin in s)` is a value or None."""
     hosts, jobs, events, paths = ["h0", "h1"], [], [], []
     nics = ["h0/nic0", "h1/nic0"]
     joined = ago(10**6)
@@ -150,7 +150,7 @@ class TestPast(unittest.TestCase):
         self.assertEqual(sorted(e for _, e, _ in told), ["opened", "opened", "resolved", "resolved"], told)
 
     def test_paths_of_one_nic(self):
-        """Whose hosts these are isn't known: no page is left out because one tenant alone would tell it."""
+        """The tenants of these hosts are unknown. So no page is left out because one tenant alone would get it."""
         self.past.nics = ["h0/nic0", "h1/nic0", "h1/nic1", "h1/nic2"]
         self.past.paths = [{"from": 0, "to": to, "port": 7640} for to in (1, 2, 3)]
         self.past.series = staticmethod(lambda metric, nic, age: 500000 if metric == "loss_ppm" and age < 1800 else 0)

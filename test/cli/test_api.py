@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""foliot and the controller's API: who gets the token, what the exit status tells, names that fit nothing. usage: test_api.py FOLIOT"""
+"""foliot and the controller's API: which server gets the token, exit statuses, names that match nothing. usage: test_api.py
+FOLIOT"""
 import http.server
 import json
 import os
@@ -54,7 +55,7 @@ class UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
 
 
-# Another user's program where the controller should be: notes what it is told.
+# Another user's program in the controller's place: it keeps everything that it receives.
 STRANGER = """
 import socket, sys
 kind, at, heard = sys.argv[1:]
@@ -103,7 +104,7 @@ class Api(unittest.TestCase):
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
-    # ---- what the exit status tells ----
+    # ---- exit statuses ----
 
     def test_exit_status(self):
         self.foliot("alerts")
@@ -121,7 +122,7 @@ class Api(unittest.TestCase):
         self.foliot("alerts", status=3)
         self.foliot("alerts", "--fly", status=2)
 
-    # ---- who gets the token ----
+    # ---- which server gets the token ----
 
     def test_the_unix_socket(self):
         server = UnixServer(self.path("api.sock"), Controller)
@@ -146,7 +147,8 @@ class Api(unittest.TestCase):
                 api = "unix:" + self.path("s.sock") if kind == "unix" else f"http://127.0.0.1:{port}"
                 self.assertIn(f"found one of user {NOBODY}", self.foliot("alerts", api=api, status=3))
                 self.assertIn(f"found one of user {NOBODY}", self.foliot("alerts", "--controller", api, status=3))
-                with socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET) as probe:  # it listens, and would have noted it
+                # it listens, and would have kept the words
+                with socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET) as probe:
                     probe.connect(self.path("s.sock") if kind == "unix" else ("127.0.0.1", int(port)))
                     probe.sendall(b"probe")
                     end = time.monotonic() + 120
@@ -166,7 +168,7 @@ class Api(unittest.TestCase):
         self.foliot("alerts", api=self.url.replace("127.0.0.1", "localhost"))
         self.assertEqual(self.foliot("alerts", api=self.url + "/"), self.foliot("alerts"))
 
-    # ---- names that fit nothing ----
+    # ---- names that match nothing ----
 
     def test_a_silence_that_matches_nothing_is_warned_about(self):
         for option, good, bad in (("--host", "h?", "x*"), ("--rule", "link-*", "link_down"), ("--element", "h1/ib0", "h1/ib7"),

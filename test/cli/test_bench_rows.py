@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a row of `make bench` is worth (tools/bench_rows.py): a must without a value is missed, and a row older than its code is stale.
-And how long `make bench` takes: docs/bench.md tells it of each program."""
+"""The state of rows of `make bench` (tools/bench_rows.py): a must without a value is missed, and a row older than its code is
+stale. Also how long `make bench` takes: docs/bench.md has the time of each program."""
 import json
 import os
 import re
@@ -88,7 +88,7 @@ class Times(unittest.TestCase):
     MOST_S = 75 * 60
 
     def programs(self, soak):
-        """Of `make bench` or `make soak`, by meson."""
+        """Programs of `make bench` or `make soak`, from meson."""
         build = os.environ.get("FOLIOT_BUILD", os.path.join(TOP, "build"))
         tests = json.loads(subprocess.check_output(["meson", "introspect", build, "--benchmarks"], cwd=TOP))
         return {test["name"] for test in tests if soak == ("soak" in {suite.split(":", 1)[-1] for suite in test["suite"]})}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""foliot's commands against a fake agent: what a user would notice. usage: test_commands.py FOLIOT"""
+"""foliot's commands with a fake agent: everything that a user would notice. usage: test_commands.py FOLIOT"""
 import json
 import os
 import re
@@ -54,7 +54,7 @@ class Commands(unittest.TestCase):
                               cwd=cwd or self.folder.name, check=False)
 
     def test_a_fault_is_replayed(self):
-        """What other hosts told of it is in the recording, too."""
+        """The recording also has the messages of other hosts about the fault."""
         with open(self.path("hole.yaml"), "w", encoding="utf-8") as file:
             file.write("name: hole\nwhy: replayed\nworld: sim\nduration: 16s\nfabric: {hosts: 4, nics_per_host: 1}\n"
                        "faults: [{at: 12s, kind: blackhole, target: trunk 0-1, direction: up, for: 2s}]\n"
@@ -76,7 +76,7 @@ class Commands(unittest.TestCase):
             self.assertEqual(one.returncode, 0, name + one.stderr)
             self.assertIn(f"foliot {name}", one.stdout)
             self.assertEqual([line for line in one.stdout.splitlines() if len(line) > 100], [], name)
-            if name not in ("lab", "perf", "sim"):  # usages of their own
+            if name not in ("lab", "perf", "sim"):  # these have usages of their own
                 for word in set(re.findall(rf"^  foliot {name} \[?([a-z][a-z-]+)\b", one.stdout, re.M)):
                     again = self.foliot(name, word, "--help")
                     self.assertEqual((again.returncode, again.stderr), (0, ""), (name, word))
@@ -101,7 +101,7 @@ class Commands(unittest.TestCase):
         self.assertEqual((wrong.returncode, wrong.stderr), (2, "foliot status: no option '--no-such-option'; --help lists them\n"))
 
     def test_each_form_of_an_audit_has_its_help_and_the_manual_has_the_same(self):
-        """What it does, what it prints, its exit statuses: of all forms that begin with the word, and of no other."""
+        """What it does, its output, its exit statuses: of all forms that begin with the word, and of no others."""
         plain = lambda text: " ".join(re.sub(r"[*_\\]", "", text).split())
         with open(os.path.join(TOP, "man", "foliot.1.scd"), encoding="utf-8") as page:
             manual = plain(re.sub(r"^\t- ", "\t", page.read(), flags=re.M))
@@ -145,7 +145,7 @@ class Commands(unittest.TestCase):
         for words in (["--seeds", "-5"], ["--seeds", "1..-3"], ["--seeds", "1.."], ["--seeds", "5..4"], ["--seeds", "18446744073709551616"],
                       ["--seeds", "1", "--shrink", "--out", self.path("none")], ["--seeds", "1", "--shrink", "--out", FOLIOT],
                       ["--lab", "--shrink"], ["--lab", "--only", "clock"], ["--lab", "--nics", "8"], ["--lab", "--out", self.path("none")],
-                      ["--seeds", "18446744073709551615", "--nics", "2"]):  # no world that small among them
+                      ["--seeds", "18446744073709551615", "--nics", "2"]):  # there is no world that small
             done = self.foliot("sim", "swarm", *words)
             self.assertEqual((done.returncode, done.stdout), (2, ""), words)
             self.assertIn("foliot sim swarm: ", done.stderr)
@@ -157,21 +157,22 @@ class Commands(unittest.TestCase):
         with open(os.path.join(TOP, "man", "foliot.1.scd"), encoding="utf-8") as page:
             manual = page.read()
         section = manual.split("# COMMANDS")[1].split("\n# ")[0]
-        self.assertEqual(set(re.findall(r"^\*([a-z-]+)\*(?!:)", section, re.M)), names)  # a colon: of a command's own list
+        # a colon: an entry of a command's own list
+        self.assertEqual(set(re.findall(r"^\*([a-z-]+)\*(?!:)", section, re.M)), names)
         helped = set()
-        for name in names - {"lab", "perf", "sim"}:  # with manuals of their own
+        for name in names - {"lab", "perf", "sim"}:  # these have manuals of their own
             helped |= set(re.findall(r"--[a-z]+(?:-[a-z]+)*", self.foliot(name, "--help").stdout))
         described = set(re.findall(r"\*(--[a-z]+(?:-[a-z]+)*)\*", manual)) - {"--help", "--version"}
         self.assertEqual(described, helped - {"--help"})
 
     def test_a_command_takes_what_its_help_has(self):
-        """An option of another command is refused, and nothing is done."""
+        """An option of another command is refused, and the command does nothing."""
         names = set(re.findall(r"^  ([a-z-]+) ", self.foliot("help").stdout, re.M)) - {"lab", "perf", "sim", "help"}
         helped = {name: set(re.findall(r"--[a-z]+(?:-[a-z]+)*", self.foliot(name, "--help").stdout)) for name in names}
         self.assertGreater(len(helped), 15)
         for name, own in sorted(helped.items()):
             for option in sorted(set().union(*helped.values()) - own):
-                if not any(known.startswith(option) for known in own):  # else it is an abbreviation
+                if not any(known.startswith(option) for known in own):  # otherwise it is an abbreviation
                     done = self.foliot(name, option, "1")
                     self.assertEqual(done.returncode, 2, (name, option, done.stdout, done.stderr))
 
@@ -194,7 +195,7 @@ class Commands(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stderr), (0, ""), program)
                 helped |= options_in(done.stdout)
             with open(os.path.join(TOP, "man", name + ".scd"), encoding="utf-8") as page:
-                # "foliot jobs ID --watch" is another command's
+                # "foliot jobs ID --watch" belongs to another command
                 text = re.sub(r"\*foliot (?:jobs|status)\b.{0,12}--[a-z]+", "", page.read())
                 manual = options_in(text)
             self.assertEqual(manual - COMMON, helped - COMMON, name)
@@ -213,7 +214,7 @@ class Commands(unittest.TestCase):
         self.assertIn("scale", complete("foliot", "sim", "s"))
 
     def test_completion_knows_what_may_follow_a_command(self):
-        """The manual's words behind a command are those that bash and zsh offer."""
+        """bash and zsh offer the same words after a command as the manual."""
         def listed(name, what):
             with open(os.path.join(TOP, "packaging", "completion", name), encoding="utf-8") as script:
                 return {command: set(words.split()) for command, words in
@@ -222,7 +223,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(offered, listed("_foliot", "options"))
         with open(os.path.join(TOP, "man", "foliot.1.scd"), encoding="utf-8") as page:
             section = page.read().split("# COMMANDS")[1].split("\n# ")[0]
-        values = {"on", "off", "authority", "fleet-key"}  # what follows those words
+        values = {"on", "off", "authority", "fleet-key"}  # values that follow those words
         for command in set(offered) - {"lab", "perf", "sim"}:
             synopsis = " ".join(re.findall(rf"^\*{command}\*(.*)", section, re.M))
             self.assertEqual(set(re.findall(r"\*([a-z-]+)\*", re.sub(r"\*--[a-z-]+\*", "", synopsis))) - values,
@@ -240,7 +241,7 @@ class Commands(unittest.TestCase):
         self.assertNotIn("did you mean", self.foliot("xylophone").stderr)
 
     def test_what_is_wrong_is_told_with_what_was_expected_and_found(self):
-        """Before anything is asked, and without a token: what is wrong with the words is known without."""
+        """Wrong arguments are found before any request, and without a token."""
         wrong = [
             ("status extra", "expected options only, found 'extra'"),
             ("host", "expected one of list, check, remove, token, rotate, found nothing"),
@@ -334,7 +335,7 @@ class Commands(unittest.TestCase):
         missing = self.foliot("jobs", "12")
         self.assertEqual(missing.returncode, 3)
         self.assertIn("no job '12' here", missing.stderr)
-        saved = self.path("saved")  # options are read as those of any command, wherever they stand
+        saved = self.path("saved")  # options are read in the same way as those of any command, in any place
         self.assertEqual(self.foliot("jobs", f"--save={saved}", "4711").returncode, 0)
         self.assertEqual(self.foliot("jobs", "compare", "--js", saved, saved).stdout[:1], "{")
         for words in ("a", "b"), ("compare", "a"), ("--save", "x"):
@@ -343,7 +344,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(len(json.loads(self.foliot("jobs", "4711", "--json").stdout)["processes"][0]["lane_list"]), 8)
 
     def test_the_one_slow_flow_stands_out(self):
-        """A run at 360, the next at 190: why?"""
+        """One run reached 360, the next one 190: which flow was slow?"""
         runs = []
         for slow in False, True, False:
             self.agent(f"run{len(runs)}", host=2, slow=slow)
@@ -358,14 +359,14 @@ class Commands(unittest.TestCase):
         self.assertIn("4.00 us → 94.0 us", first_flow)
         result = json.loads(self.foliot("jobs", "compare", runs[0], runs[1], "--json").stdout)
         self.assertEqual([flow["lane"] for flow in result["flows"] if flow["stands_out"]], [3])
-        for before, after in (0, 2), (1, 0), (1, 1):  # nothing got slower: nothing stands out
+        for before, after in (0, 2), (1, 0), (1, 1):  # nothing became slower: nothing stands out
             self.assertIn("no flow stands out", self.foliot("jobs", "compare", runs[before], runs[after]).stdout)
         with open(self.path("bad.json"), "w", encoding="utf-8") as file:
             file.write("{}")
         self.assertEqual(self.foliot("jobs", "compare", runs[0], self.path("bad.json")).returncode, 3)
 
     def ring(self, change=lambda process: None, again=None):
-        """A saved run of all four ranks; `change` of each process; `again`: a run under the same name that ended before."""
+        """A saved run of all four ranks. `change` alters each process. `again`: a run under the same name that ended before."""
         answers = [fake_agent.jobs(host, True, True, False) for host in range(fake_agent.HOSTS)]
         for answer in answers:
             change(answer["processes"][0])
@@ -391,7 +392,7 @@ class Commands(unittest.TestCase):
         text, result = self.compare(self.ring(), self.ring(again=slow))
         self.assertEqual([result[run][what] for run in ("first", "second") for what in ("processes", "flows")], [4, 16, 4, 16])
         self.assertIn("no flow stands out", text)
-        # the same of an agent that still tells of the run before
+        # the same with an agent that still reports the run before
         agent = self.agent("again", change=lambda a: {**a, "processes": [*a["processes"], *(
             {**p, "pid": 1, "state": "ended", "silent_ns": 2 * 10**11, "ended_ns": 2 * 10**11} for p in a["processes"] if p["job"])]})
         self.assertRegex(self.foliot("jobs", runtime="again").stdout, r"4711 +running +1/4 ")
@@ -401,7 +402,7 @@ class Commands(unittest.TestCase):
         agent.shutdown()
 
     def test_flows_of_two_runs_are_matched_by_rank_and_nic(self):
-        def elsewhere(process):  # other hosts, processes and ports; which lane is on which NICs was drawn anew
+        def elsewhere(process):  # other hosts, processes and ports; lanes are drawn to NICs anew
             process["host"] = "x" + process["host"]
             process["pid"] += 5000
             for lane in process["lane_list"]:
@@ -444,13 +445,13 @@ class Commands(unittest.TestCase):
         self.assertEqual(result.returncode, 0)
         self.assertIn("73.0!", result.stdout)
         worst = next(line for line in result.stdout.splitlines() if "<>" in line)
-        for column in ("73.0 us", "21.0 us", "21.5 us", "26.0 us"):  # out, in, RTT/2, what RTT/2 hides
+        for column in ("73.0 us", "21.0 us", "21.5 us", "26.0 us"):  # out, in, RTT/2, the asymmetry that RTT/2 hides
             self.assertIn(column, worst)
 
     def test_links_and_their_events(self):
         self.agent()
         self.assertIn("200 Mbit/s", self.foliot("links").stdout)
-        watched = self.foliot("links", "--watch")  # the fake agent hangs up after one event
+        watched = self.foliot("links", "--watch")  # the fake agent closes the connection after one event
         self.assertIn("lost its carrier", watched.stdout)
         self.assertEqual(watched.returncode, 3)
         events = [json.loads(line) for line in self.foliot("links", "--watch", "--json").stdout.splitlines()]

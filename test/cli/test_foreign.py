@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Every command of foliot, asked of an agent and of a controller whose every string holds escape sequences, newlines, C1
-codes and bidi marks: none of it reaches the terminal. And none asks for what the API lacks. usage: test_foreign.py FOLIOT"""
+"""Runs every command of foliot with an agent and a controller whose strings all contain escape sequences, newlines, C1 codes
+and bidi marks. None of it reaches the terminal. And no command asks for something that the API lacks. usage: test_foreign.py
+FOLIOT"""
 import http.server
 import json
 import os
@@ -19,7 +20,7 @@ from fake_agent import NOW_FLEET, FakeAgent  # noqa: E402
 
 FOLIOT = os.path.abspath(sys.argv.pop(1))
 POISON = "\x1b[2J\x1b]0;x\x07\r\nFORGED\tz\x7f\x85\x9b31m\u202eabc\u2066\u2028\u200b\ufeff\U000e0041é→"
-# Words that renderers branch by: kept in one of two rounds, so that every branch is seen.
+# Words that renderers branch by. One of two rounds keeps them, so that every branch is reached.
 WORDS = {"kind", "state", "status", "result", "role", "direction", "event", "verdict", "phase", "severity", "freshness", "health", "answer",
          "clock_status", "guard", "word", "mode", "unit", "measure", "difference", "what"}
 
@@ -66,7 +67,7 @@ class Spec(openapi.Validator):
         return None
 
     def unknown_names(self, method, path, query, body):
-        """Parameters and fields that the controller refuses."""
+        """Parameters and fields that the controller would refuse."""
         operation = self.operation(method, path) or {}
         schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
         known = {p["name"] for p in map(self.resolve, operation.get("parameters", []))} | set(self.resolve(schema).get("properties", {}))
@@ -122,7 +123,7 @@ API_COMMANDS = [["alerts"], ["alerts", "list", "--all"], ["alerts", "ack", "1"],
                 ["config", "history"], ["config", "rollback"], ["config", "observe", "on"], ["levels"], ["topology"],
                 ["topology", "declare", "file"], ["topology", "history"], ["findings"], ["jobs"], ["jobs", "4711"],
                 ["jobs", "compare", "4711", "4712"], ["mesh", "--full"]]
-LOCAL_COMMANDS = {"audit", "help", "lab", "sim"}  # they ask nobody; test/audit has audit's own
+LOCAL_COMMANDS = {"audit", "help", "lab", "sim"}  # these ask no server; test/audit tests `audit`
 
 
 class Foreign(unittest.TestCase):
@@ -146,8 +147,8 @@ class Foreign(unittest.TestCase):
         return done.returncode, done.stdout, done.stderr
 
     def clean(self, words, output):
-        """Not one control, and no line that somebody else began."""
-        text = output.decode()  # strict: no byte that is no UTF-8
+        """The output has no control character, and no line that a string began."""
+        text = output.decode()  # strict: all bytes are UTF-8
         bad = {c for c in text if c != "\n" and (unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Cs"))}
         self.assertEqual(bad, set(), f"foliot {' '.join(words)}: {text[:3000]!r}")
         self.assertNotRegex(text, r"(?m)^FORGED", " ".join(words))
@@ -163,7 +164,7 @@ class Foreign(unittest.TestCase):
                 self.clean(words + extra, err)
                 if shown is not None and b"FORGED" in out + err:
                     shown.add(words[0])
-                if extra and out.strip() and b"FORGED" in out:  # what is read by programs is as it came
+                if extra and out.strip() and b"FORGED" in out:  # output for programs stays unchanged
                     self.assertIn("FORGED\tz\x7f\x85\x9b31m\u202e", "".join(strings(json.loads(out.splitlines()[0]))), words)
 
     def test_an_agent(self):
@@ -178,7 +179,8 @@ class Foreign(unittest.TestCase):
                 self.asked(AGENT_COMMANDS, {"FOLIOT_RUNTIME_DIR": run}, shown)
                 agent.shutdown()
                 agent.server_close()
-        self.assertLessEqual({"status", "clock", "mesh", "links", "findings", "jobs", "doctor", "selftest"}, shown)  # it was there to be shown
+        # the string was in the output
+        self.assertLessEqual({"status", "clock", "mesh", "links", "findings", "jobs", "doctor", "selftest"}, shown)
 
     def test_an_agent_that_refuses(self):
         run = os.path.join(self.folder.name, "run")
@@ -206,7 +208,7 @@ class Foreign(unittest.TestCase):
                 self.asked(API_COMMANDS, self.api(), None)
 
     def test_a_recording_of_somebody(self):
-        """What a finding's sentence holds in a replay are numbers; the name of the file is whoever's."""
+        """A finding's sentence in a replay has only numbers from the file. The file's name may have any characters."""
         name = "r" + POISON
         for content in None, b"", POISON.encode() * 50, b"foliot recording" + bytes(range(256)) * 20:
             if content is not None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make install puts everything where it belongs, make uninstall takes all of it out. usage: test_install.py BUILD"""
+"""make install puts everything in its place, make uninstall removes all of it. usage: test_install.py BUILD"""
 import os
 import subprocess
 import sys
@@ -10,7 +10,7 @@ build = sys.argv[1]
 
 
 def check_library(destdir, installed):
-    """A program finds the library by pkg-config's own path: only where `make build` configured the folder."""
+    """A program finds the library by pkg-config's own path. Only if `make build` configured the folder."""
     place = os.path.join(destdir, os.path.dirname(next(path for path in installed if path.endswith("foliot-clock.pc"))))
     source = os.path.join(destdir, "now.c")
     with open(source, "w", encoding="utf-8") as file:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`foliot selftest clock --nics`: two ends of a veth pair in network namespaces of their own try each other's stamps. usage: test_selftest.py FOLIOT"""
+"""`foliot selftest clock --nics`: the ends of a veth pair, in network namespaces of their own, try each other's stamps.
+usage: test_selftest.py FOLIOT"""
 import json
 import os
 import socket
@@ -15,7 +16,8 @@ SO_TIMESTAMPING, RX_SOFTWARE, SOFTWARE = 37, 1 << 3, 1 << 4
 
 class Selftest(unittest.TestCase):
     def stamps_begin(self):
-        """The kernel begins to stamp what comes in some time after the first one has asked for it, and while one does."""
+        """Waits until the kernel stamps received packets. It begins some time after the first socket has asked for stamps, and
+        goes on while one does."""
         asks = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.addCleanup(asks.close)
         asks.bind(("127.0.0.1", 0))
@@ -30,7 +32,7 @@ class Selftest(unittest.TestCase):
 
     def setUp(self):
         self.stamps_begin()
-        # holders of two namespaces: they live until their input ends
+        # processes that hold two namespaces: they live until their input ends
         self.holders = [subprocess.Popen(["unshare", "-n", "sh", "-c", "echo; read x"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
         for holder in self.holders:
             self.addCleanup(holder.communicate)
@@ -52,7 +54,7 @@ class Selftest(unittest.TestCase):
         return out
 
     def test_two_hosts_try_each_other(self):
-        # for so long that they meet, though one begins some seconds after the other
+        # long enough that both run at one time, although one begins some seconds later
         other = self.start(1, FOLIOT, "selftest", "clock", "--nics", "right", "--peer", "10.9.9.1", "--seconds", "45", "--json")
         out = self.inside(0, FOLIOT, "selftest", "clock", "--nics", "left,lo", "--peer", "10.9.9.2", "--seconds", "15", "--json")
         theirs = json.loads(other.communicate()[0])["nics"][0]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`foliot selftest rdma` on trees of /sys and a library of our own. usage: test_selftest_rdma.py FOLIOT TREES LIBRARY"""
+"""`foliot selftest rdma` on trees of /sys and with a fake library. usage: test_selftest_rdma.py FOLIOT TREES LIBRARY"""
 import json
 import os
 import re
@@ -16,12 +16,13 @@ class TestSelftestRdma(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="foliot-rdma-", dir="/tmp")
         self.addCleanup(folder.cleanup)
-        self.root, self.scratch = folder.name + "/root", folder.name + "/tmp"  # what a recording leaves behind is nobody else's
+        # a folder of its own, to see what a recording leaves behind
+        self.root, self.scratch = folder.name + "/root", folder.name + "/tmp"
         os.mkdir(self.root)
         os.mkdir(self.scratch)
 
     def plant(self, tree, device, becomes):
-        """A recorded tree, its device under the name that the library has."""
+        """Makes a recorded tree, with the device renamed to the library's name for it."""
         with open(os.path.join(TREES, tree), encoding="utf-8") as lines:
             for line in lines:
                 path, tab, text = line.replace(f"/{device}/", f"/{becomes}/").partition("\t")
@@ -35,7 +36,8 @@ class TestSelftestRdma(unittest.TestCase):
             file.write(text)
 
     def replay(self, recording, *arguments):
-        """The machine that was recorded: its files, and a library that answers as its own did. The verdict's port."""
+        """Replays the recorded machine: its files, and a library with the recorded answers. Returns the exit status and the first
+        port."""
         shutil.rmtree(self.root)
         for line in recording.splitlines():
             path, tab, text = line.partition("\t")
@@ -54,7 +56,7 @@ class TestSelftestRdma(unittest.TestCase):
         return name
 
     def record(self, *arguments, **environment):
-        """The exit status, what --json told of the first port, and the recording."""
+        """Returns the exit status, the first port of --json, and the recording."""
         name = self.file("")
         status, port = self.port("--record", name, *arguments, **environment)
         with open(name, encoding="utf-8") as file:
@@ -91,7 +93,7 @@ class TestSelftestRdma(unittest.TestCase):
         self.assertIn("must not have direct lanes", port["advice"])
 
     def kept(self, recording):
-        """What the library answered, and how the rounds ended, without counts and times."""
+        """The library's answers, and how the rounds ended, without counts and times."""
         lines = {}
         for line in recording.splitlines():
             path, tab, text = line.partition("\t")
@@ -99,7 +101,7 @@ class TestSelftestRdma(unittest.TestCase):
                 of_device = path.split("/", 3)[3]
                 text = re.sub(r"(writes|bytes_after_marker|_p50|_max) \d+|:\d+|0x[0-9a-f]+|([0-9a-f]{4}:){7}[0-9a-f]{4}", "", text)
                 if of_device.endswith("/sends"):
-                    text = text.replace("5 ", "")  # who was silenced in time flushed some
+                    text = text.replace("5 ", "")  # if all were stopped in time, some were flushed
                 if of_device.endswith("/rounds"):
                     text = re.sub(r" ([1-9]\d*)", " some", text)
                 lines[of_device] = text
@@ -115,7 +117,8 @@ class TestSelftestRdma(unittest.TestCase):
         self.assertRegex(recording, r"(?m)^/sys/class/infiniband/dev\w+/ports/1/gid_attrs/types/5\tRoCE v2$")
         self.assertRegex(recording, r"(?m)^/verbs/dev\w+/ports/1/fence/verdict\tsilent$")
         self.assertRegex(recording, r"(?m)^/verbs/dev\w+/ports/1/fence/receives\t0:\d+ 5:\d+ $")
-        used = re.search(r"(?m)^/sys/\S+/gids/5\t(\S+)$", recording).group(1)  # the kernel's files and the library say the same of it
+        # the kernel's files and the library have the same GID
+        used = re.search(r"(?m)^/sys/\S+/gids/5\t(\S+)$", recording).group(1)
         self.assertRegex(recording, rf"(?m)^/verbs/\S+/gids/\d+\tRoCE v2 {used}$")
         self.assertEqual(os.listdir(self.scratch), [])
         status, port, other = self.record("--rounds", "2")
@@ -134,17 +137,17 @@ class TestSelftestRdma(unittest.TestCase):
                 self.assertEqual(first[what], second[what], what)
 
     def test_devices_of_others(self):
-        """Recordings that no machine here can make: how the test tells of them."""
+        """Recordings that no machine here can make, and the verdict of each."""
         self.plant("connectx-roce.txt", "mlx5_0", "fake0")
         _, _, recording = self.record("--rounds", "2")
         for old, new, verdict in (
                 (r"no_marker 0", "no_marker 2", "unknown"),  # it never flushes
                 (r"out_of_order 0", "out_of_order 2", "not silent"),
-                (r"moved_after_return 0", "moved_after_return 2", "silent"),  # what the marker is for
+                (r"moved_after_return 0", "moved_after_return 2", "silent"),  # the marker is for this case
                 (r"(?m)(/fence/sends\t.*)$", r"\g<1>10:900 ", "silent")):  # IBV_WC_REM_ACCESS_ERR
             strange, count = re.subn(old, new, recording)
             self.assertEqual(count, 1, recording)
-            # a round in which nothing is left to be flushed shows nothing: on a busy machine some are
+            # a round in which nothing is left to flush shows nothing; on a busy machine there are some
             status, port, again = self.replay(strange, "--rounds", "2" if verdict == "unknown" else "40")
             self.assertEqual(port["verdict"], verdict, again)
             self.assertEqual(port["fence"]["moved_after_return"] > 0, "moved_after_return" in new)
@@ -164,7 +167,7 @@ class TestSelftestRdma(unittest.TestCase):
         ports = {f"{p['device']}/{p['port']}": p for p in json.loads(done.stdout)["ports"]}
         self.assertEqual({name: p["verdict"] for name, p in ports.items()}, {name: "unknown" for name in ports})
         self.assertIn("subnet manager", ports["fake9/1"]["advice"])
-        self.assertEqual(ports["mlx5_2/1"]["error"]["step"], "opening the device")  # the library doesn't have it
+        self.assertEqual(ports["mlx5_2/1"]["error"]["step"], "opening the device")  # the library has no such device
         self.assertEqual(done.returncode, 1)
 
     def test_without_the_library(self):

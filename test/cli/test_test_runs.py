@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a run of the tests is worth: a skip that may not be is a failure (tools/run-tests), ten runs are counted (tools/ten-runs)."""
+"""Verdicts on runs of the tests: a skip that isn't allowed is a failure (tools/run-tests), ten runs are counted
+(tools/ten-runs)."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -53,7 +54,8 @@ class Order(unittest.TestCase):
     TESTS = {"waits": ({"waits"}, True), "computes": ({"unit"}, True), "alone": ({"lab"}, False)}
 
     def test_what_waits_runs_beside_what_computes_and_what_judges_by_time_alone(self):
-        """What waits ends when it sees what computes, which yields to it; when all that is over nothing runs but one."""
+        """Tests that wait run together with tests that compute, and those yield. When all have ended, the last kind runs one at a
+        time."""
         runs, now, seen, begun = tool("run-tests"), set(), {}, {name: threading.Event() for name in self.TESTS}
 
         def run_one(_build, _folder, test, yields):

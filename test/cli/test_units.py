@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How exposed are the services? systemd's own score of each unit. usage: test_units.py BUILD"""
+"""The exposure of the services: systemd's own score of each unit. usage: test_units.py BUILD"""
 import os
 import shutil
 import subprocess

@@ -1,6 +1,6 @@
-/* amdsmi.c: a library that answers as AMD's management library does, and misbehaves as $FAKE_AMDSMI tells (mood.h). Else it is
- * well: four GPUs of test/audit/machines/amd.txt, one a socket. With WITHOUT_SOME it lacks a function, and tells the power limit
- * in the struct of an older release. */
+/* amdsmi.c: a library with the functions of AMD's management library. $FAKE_AMDSMI makes it misbehave (mood.h). Without that it
+ * has the four GPUs of test/audit/machines/amd.txt, one for each socket. With WITHOUT_SOME it lacks a function, and has the power
+ * limit in the struct of an older release. */
 #define MOOD "FAKE_AMDSMI"
 #include "mood.h"
 

@@ -1,5 +1,5 @@
-/* mood.h: how a library of our own misbehaves, as the variable MOOD tells: hang FUNCTION · crash FUNCTION · late FUNCTION ·
- * error N FUNCTION; FUNCTION may be "all". */
+/* mood.h: how a fake library misbehaves. The variable MOOD has one of: hang FUNCTION · crash FUNCTION · late FUNCTION · error N
+ * FUNCTION. FUNCTION may be "all". */
 #pragma once
 #include <signal.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the function answers; 0: well. */
+/* The function's status; 0: no error. */
 static int mood(const char *function)
 {
     const char *text = getenv(MOOD);

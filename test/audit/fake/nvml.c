@@ -1,5 +1,5 @@
-/* nvml.c: a library that answers as NVIDIA's management library does, and misbehaves as $FAKE_NVML tells (mood.h). Else it is
- * well: four GPUs of test/audit/machines/roce.txt. With WITHOUT_SOME it lacks two functions, and has the older name of a
+/* nvml.c: a library with the functions of NVIDIA's management library. $FAKE_NVML makes it misbehave (mood.h). Without that it
+ * has the four GPUs of test/audit/machines/roce.txt. With WITHOUT_SOME it lacks two functions, and has the older name of a
  * third. */
 #define MOOD "FAKE_NVML"
 #include "mood.h"
