@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""foliot-agent as its operator meets it: two hosts as network namespaces, joined by two wires. usage: test_agent.py AGENT; foliot-inspect lies beside it
+"""foliot-agent as its operator sees it: two hosts as network namespaces, joined by two wires.
+usage: test_agent.py AGENT; foliot-inspect is in the same folder
 
 Bad input and bad luck: each case asserts the message that a person reads, and that the agent goes on."""
 import json
@@ -20,7 +21,7 @@ KEY = "key 1 000102030405060708090a0b0c0d0e0f 2025-01-01T00:00:00Z\n"
 KEY2 = "key 2 ffeeddccbbaa99887766554433221100 2025-02-01T00:00:00Z\n"
 
 
-IO_S = 60  # of one answer, one end: nothing is judged by how long it takes
+IO_S = 60  # the limit for one answer or one end; no test judges how long it takes
 
 
 def run(*command, check=True):
@@ -69,14 +70,14 @@ class Agent:
         return json.loads(line)
 
     def answers(self):
-        """A killed agent's socket may still lie there: it refuses."""
+        """The answer to `status`. None: no socket, or a killed agent's socket, which refuses."""
         try:
             return self.ask()
         except (FileNotFoundError, ConnectionRefusedError):
             return None
 
     def ready(self):
-        """It answers: all else is there, too."""
+        """Waits for the first answer: then everything else is there, too."""
         self.case.wait(lambda: self.process.poll() is not None or self.answers(), 5, self.log)
         self.case.assertIsNone(self.process.poll(), self.log())
         return self
@@ -143,8 +144,8 @@ class AgentCase(unittest.TestCase):
         return self.write(name or f"h{host}.yaml", text)
 
     def wait(self, true, seconds, what):
-        """Until it is true. `seconds` is what it takes on a machine at rest; one that others use gets five times that, and
-        IO_S at least: how fast is a benchmark's business."""
+        """Waits until true() holds. `seconds` is what it takes on an idle machine. On a busy machine it may take five times that,
+        and at least IO_S: speed is a benchmark's business."""
         seconds = max(5 * seconds, IO_S)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -157,7 +158,7 @@ class AgentCase(unittest.TestCase):
     def start(self, host, **options):
         return Agent(self, host, **options).ready()
 
-    # ---- what goes right ----
+    # ---- normal operation ----
 
     def test_two_hosts_hear_each_other(self):
         a, b = self.start(0), self.start(1)
@@ -167,7 +168,7 @@ class AgentCase(unittest.TestCase):
             self.assertEqual((answer["kind"], answer["version"], answer["host"]), (kind, 1, "h0"))
         self.assertEqual(a.ask("nonsense")["error"], "unknown-request")
         self.assertEqual(a.ask()["bad_packets"]["forged"], 0)
-        # UTC is not what an undisciplined clock says
+        # an undisciplined clock doesn't give UTC
         if a.ask("doctor")["now_utc_ns"] is None:
             self.assertFalse(a.ask()["clock"]["utc_known"])
         self.assertEqual(a.stop(), 0)
@@ -183,7 +184,7 @@ class AgentCase(unittest.TestCase):
             return {(f["fact"], f["subject"]): f.get("state", f["value"]) for f in json.loads(done.stdout)["facts"]}
         edge = r"^\w+, hops -?\d+, paths \d+, alive [1-9]\d*, dead 0 out 0 in, sent \d+, lost \d+, (none|least )"
 
-        def all_known():  # each answer is waited for: one that is late is a fact of its own
+        def all_known():  # waits for each answer: if one is late, its absence is a fact
             status, found = agents[0].ask(), facts()
             known = {("agent", ""): "running", ("agent.version", ""): status["agent_version"], ("clock.status", ""): status["clock"]["status"],
                      ("net.switch", "nic0"): "none"}
@@ -208,12 +209,12 @@ class AgentCase(unittest.TestCase):
         self.wait(lambda: page()[20] != 0, 25, "a known time")
         time.sleep(0.3)
         page = page()
-        self.assertEqual(page[page.index(b"nic0\0") + 20], 0)  # that of a NIC with software stamps isn't
+        self.assertEqual(page[page.index(b"nic0\0") + 20], 0)  # the time of a NIC with software stamps is unknown
         a.stop()
         warm = self.start(0)
         warm.wait_log(r"warm start from a state of \d+ s ago")
         warm.stop(signal.SIGKILL)
-        again = self.start(0)  # nothing that a killed one leaves behind is in the way
+        again = self.start(0)  # the remains of a killed agent are not in the way
         again.wait_log("warm start|cold start")
         state = os.path.join(self.path("run0"), "agent.state")
         again.stop()
@@ -260,7 +261,7 @@ class AgentCase(unittest.TestCase):
         self.write("fleet.key", KEY, 0o600)
         a = self.start(0)
         self.write("fleet.key", KEY + KEY2, 0o600)
-        b = self.start(1)  # sends with the newer at once: its time has come
+        b = self.start(1)  # sends with the newer key at once, because its time has come
         self.wait(lambda: a.ask()["bad_packets"]["unknown_key"] > 5, 5, "unknown key counted")
         self.assertEqual(a.ask()["clock"]["edges_live"], 0)
         checks = {c["check"]: c["result"] for c in a.ask("doctor")["checks"]}
@@ -275,7 +276,7 @@ class AgentCase(unittest.TestCase):
                   "for n in (0,1,159,160,161,1400): s.sendto(bytes([0x4f,0x46,2,1])[:n]+b'x'*max(0,n-4),('10.88.0.1',7637))\n")
         run("ip", "netns", "exec", self.space(1), sys.executable, "-c", sender)
         self.wait(lambda: a.ask()["cost"]["packets_bad"] == 6, 5, "six bad packets")
-        self.assertEqual(a.ask()["bad_packets"]["truncated"], 5)  # none of them had 160 bytes
+        self.assertEqual(a.ask()["bad_packets"]["truncated"], 5)  # none of these had 160 bytes
         self.assertIsNone(a.process.poll())
 
     def test_another_wire_version_is_said(self):
@@ -313,9 +314,9 @@ class AgentCase(unittest.TestCase):
                     pass
         self.assertEqual(a.ask()["kind"], "status")
         self.assertLess(resident() - before, 3000)
-        # whoever reads gets an answer to each question, though it has stopped writing
+        # a client gets an answer to each question, even if it has closed its sending side
         idle = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(70)]
-        for client in idle:  # more than there are places: the one idle for longest leaves
+        for client in idle:  # more clients than places: the client that was idle for longest is dropped
             client.connect(os.path.join(a.runtime, "agent.sock"))
             time.sleep(0.005)
         self.assertEqual(a.ask()["kind"], "status")
@@ -343,9 +344,9 @@ class AgentCase(unittest.TestCase):
         watcher = connect()
         watcher.sendall(json.dumps({"watch": "findings", "version": 1}).encode() + b"\n")
         a.ask()
-        mute = connect()  # later than the watcher's last word
+        mute = connect()  # later than the watcher's last request
 
-        def made_room():  # a new connection is the occasion, 30 s after the agent has seen this one
+        def made_room():  # only a new connection makes room, 30 s after the agent has seen this client
             connect().close()
             return select.select([mute], [], [], 1)[0]
         self.wait(made_room, 30, "the mute one is still there")
@@ -356,7 +357,7 @@ class AgentCase(unittest.TestCase):
         self.assertEqual(json.loads(talker.makefile("r", encoding="utf-8").readline())["kind"], "status")
         watcher.setblocking(False)
         try:
-            while watcher.recv(65536):  # open findings, then nothing: not the end
+            while watcher.recv(65536):  # open findings, then nothing; but not the end of the connection
                 pass
             self.fail("a watcher was dropped")
         except BlockingIOError:
@@ -389,7 +390,7 @@ class AgentCase(unittest.TestCase):
         self.assertEqual(checks["capabilities"], "warn")
 
     def asked_as(self, agent, *who):
-        """What a process of that user and those groups is answered."""
+        """The answer that a process of that user and those groups gets."""
         ask = ("import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
                "s.sendall(b'{\"get\": \"status\", \"version\": 1}\\n' * 2); s.settimeout(60); "
                "print(s.makefile().readline())")
@@ -398,7 +399,7 @@ class AgentCase(unittest.TestCase):
     def test_who_may_ask(self):
         os.chmod(self.folder, 0o755)
         stranger = ("--reuid=65534", "--regid=65534", "--clear-groups")
-        a = self.start(0)  # group foliot, which needn't exist
+        a = self.start(0)  # for the group foliot, which need not exist
         answer = self.asked_as(a, *stranger)
         self.assertEqual(answer["error"], "not-allowed")
         self.assertIn("expected root or a member of group foliot, found user 65534", answer["message"])
@@ -468,10 +469,10 @@ class AgentCase(unittest.TestCase):
         heard = a.ask("links")["nics"][1]["rx_packets"]
         self.wait(lambda: a.ask("links")["nics"][1]["rx_packets"] > heard + 5, 8, "answers at the new address")
 
-    # ---- who sent it ----
+    # ---- who sent a packet ----
 
     def host_key(self, host, name):
-        """A key for a host's state folder, as `foliot keygen --host` makes it; its public half."""
+        """A key for a host's state folder, as `foliot keygen --host` makes it. Returns its public half."""
         os.makedirs(self.path(f"state{host}"), 0o700, exist_ok=True)
         told = run(os.path.join(os.path.dirname(AGENT), "foliot"), "keygen", "--host", self.path(name)).stdout
         return re.search(r'"([0-9a-f]{64})"', told).group(1)
@@ -481,7 +482,7 @@ class AgentCase(unittest.TestCase):
             path = self.configure(host, extra=f"state_dir: {self.path(f'state{host}')}\n")
             with open(path, "a", encoding="utf-8") as file:
                 file.write("host_keys: {" + ", ".join(f"h{i}: {key}" for i, key in keys.items()) + "}\n")
-            os.utime(path, (0, 0))  # known for long: binding at once
+            os.utime(path, (0, 0))  # an old file: the keys are binding at once
 
     def test_only_a_host_itself_speaks_for_it(self):
         keys = {host: self.host_key(host, f"state{host}/pair.key") for host in (0, 1)}
@@ -492,7 +493,7 @@ class AgentCase(unittest.TestCase):
         self.assertEqual(b.ask()["bad_packets"]["forged"], 0)
         self.assertEqual(a.stop(), 0)
         self.wait(lambda: b.ask()["clock"]["edges_live"] == 0, 10, "the host is gone")
-        # somebody with the fleet's key and the list, but without that host's own key
+        # a host with the fleet's key and the list, but without this host's own key
         os.rename(self.path("state0/pair.key"), self.path("kept.key"))
         a = self.start(0)
         a.wait_log("host_keys has another key for this host: others can't read its probes")
@@ -502,7 +503,7 @@ class AgentCase(unittest.TestCase):
         os.rename(self.path("kept.key"), self.path("state0/pair.key"))
         a = self.start(0)
         self.wait(lambda: b.ask()["clock"]["edges_live"] >= 2, 10, "itself again")
-        # an agent of a version without such keys: its probes come under the fleet's key
+        # an agent of a version without such keys: its probes have the fleet's key
         self.assertEqual(a.stop(), 0)
         self.configure(0, extra=f"state_dir: {self.path('state0')}\n")
         heard = b.ask()["bad_packets"]["forged"]
@@ -521,7 +522,7 @@ class AgentCase(unittest.TestCase):
         self.prove(keys, hosts=(1,))
         b.process.send_signal(signal.SIGHUP)
         b.wait_log("reloaded")
-        time.sleep(1)  # only one of them has the keys
+        time.sleep(1)  # only one of the two hosts has the keys
         self.prove(keys, hosts=(0,))
         a.process.send_signal(signal.SIGHUP)
         a.wait_log("reloaded")
@@ -532,7 +533,7 @@ class AgentCase(unittest.TestCase):
             self.assertEqual(agent.ask()["bad_packets"]["forged"], 0)
 
     def test_a_nic_whose_transmit_stamps_never_come(self):
-        """What one macvlan hands to its neighbour on the same device no driver ever stamps."""
+        """If one macvlan sends to its neighbour on the same device, no driver stamps the packet."""
         self.ip(0, "link", "del", "nic0")
         for host in (0, 1):
             self.configure(host, peers=[(0, 0, 0), (2, 1, 0)])

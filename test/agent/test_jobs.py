@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A real job seen by a real agent: foliot perf over the plugin, its page, foliot jobs. usage: test_jobs.py AGENT FOLIOT PLUGIN"""
+"""A real job and a real agent: foliot perf over the plugin, its page, foliot jobs. usage: test_jobs.py AGENT FOLIOT PLUGIN"""
 import json
 import os
 import re
@@ -35,7 +35,7 @@ class Jobs(test_agent.AgentCase):
         return {**plain, "FOLIOT_RUNTIME_DIR": self.agent.runtime, "FOLIOT_NIC": "lo", "FOLIOT_PATIENCE": "600", **more}
 
     def start_job(self, name="4711", seconds=3000):
-        """It lasts longer than any test: each ends it."""
+        """The job lasts longer than any test. Each test ends it."""
         self.jobs.append(subprocess.Popen(
             ["ip", "netns", "exec", self.space(0), FOLIOT, "perf", "--plugin", PLUGIN, "--ranks", str(RANKS), "-b", "256K",
              "-e", "256K", "--duration", str(seconds), "-c", "0", "--wait", "200", "-T", "600"],
@@ -73,7 +73,7 @@ class Jobs(test_agent.AgentCase):
                 for stage in ("owd", "queued", "consumed"):
                     self.assertLessEqual(lane[f"{stage}_ns_p50"], lane[f"{stage}_ns_p99"])
         def shows(pattern, *arguments):
-            """Sooner or later: a machine that pauses makes ranks idle, lanes that aren't active, and an agent that doesn't answer."""
+            """Waits for the pattern: if the machine pauses, ranks are idle, lanes aren't active, and the agent doesn't answer."""
             def shown():
                 done = self.foliot("jobs", *arguments)
                 return done.returncode == 0 and re.search(pattern, done.stdout) and done
@@ -114,17 +114,17 @@ class Jobs(test_agent.AgentCase):
         self.flowing()
         pages = [entry.path for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
         self.assertEqual(len(pages), RANKS + 1)
-        for path in pages:  # a live job's pages, cut by their owner under the agent's eyes
+        for path in pages:  # pages of a live job, cut by their owner while the agent reads them
             os.truncate(path, 4096)
         self.wait(lambda: self.agent.ask("jobs")["pages_refused"] > 0, 10, "what is no page is counted")
-        self.flowing()  # the job writes on: it doesn't even notice
+        self.flowing()  # the job still writes them, and goes on
         self.assertIsNone(job.poll())
         self.assertEqual(self.agent.ask()["kind"], "status")
         self.assertIsNone(self.agent.process.poll(), self.agent.log())
 
 
 for inherited in [name for name in dir(test_agent.AgentCase) if name.startswith("test_")]:
-    setattr(Jobs, inherited, None)  # its tests are run where they are
+    setattr(Jobs, inherited, None)  # these tests run in test_agent.py
 
 if __name__ == "__main__":
     if not may_make_namespaces():

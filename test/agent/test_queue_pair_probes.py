@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Probes between queue pairs: two agents in two network namespaces, over a libibverbs of our own.
+"""Probes between queue pairs: two agents in two network namespaces, over a fake libibverbs.
 usage: test_queue_pair_probes.py AGENT FOLIOT TREES LIBRARY"""
 import ctypes
 import fcntl
@@ -21,7 +21,8 @@ LIBRARY, TREES, FOLIOT, AGENT = (os.path.abspath(sys.argv.pop()) for _ in range(
 KEY = "key 1 000102030405060708090a0b0c0d0e0f 2025-01-01T00:00:00Z\n"
 PORT = "sys/class/infiniband/fake0/ports/1"
 PATIENCE_S = 120
-LATE_MS = 250  # of the slower class: much more than a busy machine makes of any packet, and both ways less than what counts as lost
+# delay of the slower class: much more than a busy machine causes; both ways together less than a lost packet's limit
+LATE_MS = 250
 
 
 UDP = 17
@@ -30,7 +31,7 @@ ROCE_PORTS = 0xc000
 
 
 def raw_socket(space):
-    """On nic0 of that network namespace; it doesn't block."""
+    """A raw socket on nic0 of that network namespace. It doesn't block."""
     own = os.open("/proc/self/ns/net", os.O_RDONLY)
     other = os.open(f"/run/netns/{space}", os.O_RDONLY)
     setns = ctypes.CDLL(None, use_errno=True).setns
@@ -48,7 +49,7 @@ def raw_socket(space):
 
 
 def record(tap, end):
-    """UDP that leaves there until `end`, ready to be sent again: what the NIC should have summed isn't."""
+    """The UDP packets that leave there until `end`, ready to be sent again: with the checksum that the NIC would have added."""
     frames = []
     while time.monotonic() < end:
         try:
@@ -103,7 +104,7 @@ class TestQueuePairProbes(unittest.TestCase):
                     self.write(f"root{i}/{name.lstrip('/')}", text)
 
     def plant(self, i):
-        """A recorded tree, with the GID that the library's device has."""
+        """Makes a recorded tree with the GID of the library's device."""
         self.plant_tree(i, "connectx-roce.txt", "mlx5_0", "eth0")
         self.write(f"root{i}/sys/class/net/nic0/mtu", "1500")
         self.write(f"root{i}/{PORT}/gids/5", f"0000:0000:0000:0000:0000:ffff:0a58:000{i + 1}\n")
@@ -147,7 +148,7 @@ class TestQueuePairProbes(unittest.TestCase):
         return pairs[0] if pairs else None
 
     def measured(self, i):
-        """The pair, when both classes have delays both ways."""
+        """The pair, once both classes have delays in both directions."""
         pair = self.pair(i)
         return pair if pair is not None and all(c["out"] and c["in"] for c in pair["classes"]) else None
 
@@ -156,7 +157,7 @@ class TestQueuePairProbes(unittest.TestCase):
         return [f for f in answer["findings"] if f["open"] and f["finding"] == "rdma-port"] if "findings" in answer else None  # None: no answer
 
     def port(self, i):
-        """What `links` tells of its only port; {}: the agent stands still."""
+        """The only port in the answer to `links`; {}: the agent doesn't answer now."""
         ports = self.answer(i, "links").get("verbs_ports", [])
         return ports[0] if ports else {}
 
@@ -193,7 +194,7 @@ class TestQueuePairProbes(unittest.TestCase):
         self.wait(lambda: [t["trouble"] for t in self.port(0).get("troubles", [])] == ["class"], "the port has it")
         self.wait(lambda: "for rules for its DSCP" in self.ask(0, "links").stdout, "what to do")
         job = self.wait(lambda: [c for c in (self.measured(0) or {"classes": []})["classes"] if c["class"] == "job" and c["out"]["owd_ns"] > 0.8e6 * LATE_MS], "its delay")[0]
-        self.assertGreaterEqual(job["out"]["owd_ns"] + job["out"]["half_ns"], 1e6 * LATE_MS)  # no less than it was
+        self.assertGreaterEqual(job["out"]["owd_ns"] + job["out"]["half_ns"], 1e6 * LATE_MS)  # the delay isn't reported too small
         self.late(0)
         for i in range(2):
             self.wait(lambda i=i: self.findings(i) == [], "it is over")
@@ -216,7 +217,7 @@ class TestQueuePairProbes(unittest.TestCase):
         return file
 
     def test_the_class_of_jobs(self):
-        """agent.yaml leaves it to the jobs: the probes take the class of those that run."""
+        """agent.yaml leaves the class to the jobs: the probes take the class of the running jobs."""
         pages = []
         for i in range(2):
             self.start(i, job_class="job_traffic_class: jobs\n")
@@ -231,7 +232,7 @@ class TestQueuePairProbes(unittest.TestCase):
         self.wait(lambda: (p := self.measured(0)) and len(p["classes"]) == 1, "the job has ended")
 
     def ports_of(self, tap, seconds):
-        """From which RoCE ports that host sends datagrams, of either class."""
+        """The RoCE ports from which that host sends datagrams: for each class."""
         seen = {}
         for frame in record(tap, time.monotonic() + seconds):
             port = struct.unpack_from("!H", frame, 34)[0]
@@ -240,7 +241,7 @@ class TestQueuePairProbes(unittest.TestCase):
         return seen
 
     def test_the_path_of_jobs(self):
-        """Probes of both classes go by the port that a lane has, in both directions."""
+        """Probes of both classes use a lane's port, in both directions."""
         ports = [0xc123, 0xd456]
         for i in range(2):
             self.start(i, job_class="job_traffic_class: jobs\n", FOLIOT_FAKE_VERBS_LABELS="1")
@@ -268,18 +269,18 @@ class TestQueuePairProbes(unittest.TestCase):
         self.wait(lambda: self.measured(0), "its new queue pair")
 
     def counts(self, i):
-        """Of the reference class: asked, lost."""
+        """Counts of the reference class: asked, lost."""
         pair = self.pair(i)
         return (pair["classes"][0]["asked"], pair["classes"][0]["lost"]) if pair else (0, 0)
 
     def began_at(self):
-        """The number of the question with which h0's queue pair with h1 began, or one before it; None: there is no pair, or no answer yet. Questions
-        have numbers one after the other, and of a pair they are counted."""
+        """The number of the first question from h0's queue pair to h1, or the number before it. None: there is no pair, or no
+        answer yet. Questions are numbered in order, and a pair counts its own."""
         out = (pair := self.pair(0)) and pair["classes"][0]["out"]
         return out["newest"]["exchange"] - pair["classes"][0]["asked"] if out else None
 
     def test_what_was_recorded_changes_nothing(self):
-        """Somebody on the way records all that h1 sends, and sends it again after its agent was started anew."""
+        """An attacker on the way records all packets of h1, and sends them again after h1's agent has restarted."""
         self.start(0, job_class="")
         self.start(1, job_class="")
         self.wait(lambda: self.measured(0) and self.measured(1), "delays")
@@ -297,9 +298,9 @@ class TestQueuePairProbes(unittest.TestCase):
                 end = time.monotonic() + 15
                 for frame in itertools.takewhile(lambda _: time.monotonic() < end, itertools.cycle(frames)):
                     tap.send(frame)
-                    time.sleep(0.01)  # it is no flood
+                    time.sleep(0.01)  # this is no flood
                 told = [[after - early for after, early in zip(self.counts(i), before[i])] for i in range(2)]
-                return all(asked > 4 and lost < 2 + asked / 4 for asked, lost in told)  # an agent may stand still in one window
+                return all(asked > 4 and lost < 2 + asked / 4 for asked, lost in told)  # an agent may pause in one window
             self.wait(undisturbed, "nobody begins again, and all is answered that should be")
 
     def test_infiniband(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""RDMA ports in `foliot links`: a tree of /sys that changes under an agent, and a libibverbs of our own.
+"""RDMA ports in `foliot links`: a tree of /sys that changes while an agent reads it, and a fake libibverbs.
 usage: test_verbs_ports.py AGENT FOLIOT TREES LIBRARY"""
 import json
 import os
@@ -51,7 +51,7 @@ class TestVerbsPorts(unittest.TestCase):
         with open(self.path("new"), "w", encoding="utf-8") as file:
             file.write(text)
         os.chmod(self.path("new"), mode)
-        os.rename(self.path("new"), self.path(name))  # the agent reads it as it was or as it is
+        os.rename(self.path("new"), self.path(name))  # the agent reads the old file or the new one
 
     def put(self, name, text):
         self.write(os.path.join("root", name), text)
@@ -113,7 +113,7 @@ class TestVerbsPorts(unittest.TestCase):
             self.fail(f"not within {PATIENCE_S} s: {what}\n{json.dumps(self.answer().get('verbs_ports'))}\n{log.read()}")
 
     def move_gid(self, before, after):
-        """At once, as a driver does: the agent doesn't look in between."""
+        """Moves a GID at once, as a driver does: the agent doesn't read in between."""
         self.agent.send_signal(signal.SIGSTOP)
         for kind in ("gids", "gid_attrs/types", "gid_attrs/ndevs"):
             os.rename(self.path(f"root/{PORT}/{kind}/{before}"), self.path(f"root/{PORT}/{kind}/{after}"))
@@ -139,7 +139,8 @@ class TestVerbsPorts(unittest.TestCase):
         for index in (4, 5):  # 4: a global IPv6 address
             self.put(f"{PORT}/gid_attrs/types/{index}", "IB/RoCE v1\n")
         self.wait(lambda: self.troubles() == ["roce-v1"], "the wrong type")
-        done = self.wait(lambda: (found := self.links()).returncode != 3 and found, "an answer")  # 3: the agent stands still
+        # 3: the agent doesn't answer now
+        done = self.wait(lambda: (found := self.links()).returncode != 3 and found, "an answer")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"h0 +fake0/1 nic0 +roce +roce-v1")
         self.assertIn("h0 fake0/1: it has GIDs of RoCE v1 only, which isn't routed and takes one path: switch RoCE v2 on\n", done.stdout)
@@ -155,7 +156,7 @@ class TestVerbsPorts(unittest.TestCase):
         self.start()
         self.wait(lambda: self.port().get("mtu") == 1024 and not self.troubles(), "an active port")
         self.put(f"{PORT}/state", "1: DOWN\n")
-        run("ip", "-n", self.space, "link", "set", "wire0", "down")  # its device tells PORT_ERR
+        run("ip", "-n", self.space, "link", "set", "wire0", "down")  # its device reports PORT_ERR
         port = self.wait(lambda: self.port_in("down"), "it is down")
         self.assertEqual(port["downs"], 1)
         self.put(f"{PORT}/state", "4: ACTIVE\n")

@@ -1,4 +1,4 @@
-/* cases_data.c: messages arrive, once, whole, in order, where they belong. */
+/* cases_data.c: each message arrives once, complete, in order, in its buffer. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 
 #include "host.h"
 
-/* A link each way between each two of `ranks`, `times` over. */
+/* Makes `times` links in each direction between each two of `ranks`. Returns their number. */
 static int pairs(int ranks, int times, struct link *links)
 {
     int n = 0;
@@ -144,7 +144,7 @@ static void properties(struct rank *r)
     rank_close(r);
 }
 
-/* -- the early-completion hint: data are looked for in the buffer, as a GPU does */
+/* -- the early-completion hint: the data are read in the buffer, as a GPU does */
 
 #define LINES 256
 struct line_of_ll {
@@ -220,7 +220,7 @@ struct watcher {
     atomic_int round, torn, stop;
 };
 
-/* The GPU: looks at each line while the plugin writes. */
+/* Plays the GPU: reads each line while the plugin writes. */
 static void *watch(void *arg)
 {
     struct watcher *w = arg;
@@ -261,7 +261,7 @@ static void hint_watched(struct rank *r, struct link *link, int rounds)
             must(r, net_test(&r->net, request, &done, NULL), "test");
         }
     }
-    /* early completion allows the last to be on its way */
+    /* with early completion the last flags may come later */
     for (int i = 0; i < LINES;) {
         doing(r, "waiting for flags");
         i += atomic_load(&w.words[i]) >> 32 == (unsigned long long)rounds;

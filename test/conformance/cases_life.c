@@ -1,4 +1,4 @@
-/* cases_life.c: communicators come and go: nothing waits, nothing is left over. */
+/* cases_life.c: communicators open and close: nothing waits, and nothing is left over. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -12,7 +12,7 @@
 
 #include "host.h"
 
-/* Of 50 ms, for what a thread does that may get no processor: 10 s, by the scale of times. */
+/* Rounds of 50 ms for a thread that may get no processor: 10 s, times the scale. */
 static int moments(const struct rank *r)
 {
     return (int)(200 * r->options->timeout_scale);
@@ -40,7 +40,7 @@ static void little(struct rank *r, struct link *links, int count, uint64_t seed)
     streams_run(r, streams, streams_of(r, links, count, &like, streams));
 }
 
-/* accept long before anybody connects; connect long before anybody accepts. */
+/* accept begins long before the connect; connect begins long before the accept. */
 static void early(struct rank *r)
 {
     struct link link = {.from = 0, .to = 1};
@@ -98,7 +98,7 @@ static void self(struct rank *r)
     rank_close(r);
 }
 
-/* A listener that nobody ever connects to is closed; so is one whose peer is half there. */
+/* A listener without a connection is closed. So is a listener with a half-open connection. */
 static void unused(struct rank *r)
 {
     struct link link = {.from = 0, .to = 1};
@@ -124,7 +124,7 @@ static struct left look(void)
 {
     const struct mallinfo2 m = mallinfo2();
 
-    /* large blocks are mapped one by one and counted apart */
+    /* large blocks are mapped one by one, and mallinfo2 counts them separately */
     return (struct left){entries("/proc/self/fd"), entries("/proc/self/task"),
                          m.uordblks + m.hblkhd};
 }
@@ -148,7 +148,7 @@ static void churn(struct rank *r)
         }
     }
     quarantine_drain(r);
-    /* what lingers to say goodbye may need a moment */
+    /* connections that still say goodbye may need a moment */
     const int made = rounds - rounds / 5 - 1;
     const size_t memory = before.memory + (size_t)made * 100 + 65536;
     for (int i = 0; i < moments(r); i++) {
@@ -172,7 +172,7 @@ static void churn(struct rank *r)
 
 /* -- abort */
 
-/* Requests posted, none matched; both ends close, in turn. */
+/* Requests are posted and none is matched. Both ends close, in turn. */
 static void abort_case(struct rank *r)
 {
     enum { COUNT = 6 };
@@ -190,7 +190,7 @@ static void abort_case(struct rank *r)
             boxes[i] = box_new(300000, sends ? SENT_BYTE : EMPTY_BYTE);
             receive.data[0] = box_data(&boxes[i]);
             receive.sizes[0] = boxes[i].capacity;
-            /* in odd rounds rank 1 sends nothing: rank 0's receives hang in the air */
+            /* in odd rounds rank 1 sends nothing, so rank 0's receives stay open */
             if (sends && (round % 2 == 0 || r->rank == 0)) {
                 doing(r, "isend");
                 must(r,
@@ -202,7 +202,7 @@ static void abort_case(struct rank *r)
                 must(r, net_irecv(&r->net, link->comm, &receive, &request), "irecv");
             }
         }
-        barrier(r); /* a call after the peer closed may rightly fail */
+        barrier(r); /* calls may fail after the peer has closed */
         const int late = round % 2 == r->rank;
         sleep_ms(late ? 5 : 0);
         link_close(r, &links[r->rank]);
@@ -222,9 +222,8 @@ static void abort_case(struct rank *r)
     rank_close(r);
 }
 
-/* NCCL's order when it aborts (recvProxyFree and sendProxyFree): it deregisters its buffers, frees them, and closes the
- * communicator last. The peer's thread goes on. A thread of the plugin's own may be at work meanwhile: what is deregistered isn't
- * touched. */
+/* NCCL's order at an abort (recvProxyFree and sendProxyFree): it deregisters its buffers, frees them, and closes the communicator
+ * last. The peer's thread goes on. A thread of the plugin may be at work meanwhile: it must not touch deregistered memory. */
 static void abort_memory(struct rank *r)
 {
     enum { SIZE = 300000 };
@@ -301,7 +300,7 @@ static void check_cloexec(struct rank *r)
     closedir(d);
 }
 
-/* A data loader: forked while the communicator lives, it stays; it does nothing with it. */
+/* As a data loader: a process is forked while the communicator lives. It stays and does nothing with it. */
 static void fork_case(struct rank *r)
 {
     struct link links[2] = {{.from = 0, .to = 1}, {.from = 1, .to = 0}};

@@ -1,4 +1,4 @@
-/* cases_trouble.c: peers that die, stop or are somebody else; no descriptors. Errors are fine, hanging and crashing isn't. */
+/* cases_trouble.c: peers that die or stop, strangers, no descriptors. Errors are allowed; a hang or a crash isn't. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "host.h"
 
-#define BUSY_MS 60000 /* what a busy machine may take longer than the plugin promises */
+#define BUSY_MS 60000 /* how much later than promised on a busy machine */
 
 static struct link links[LINKS_MAX];
 static struct stream streams[LINKS_MAX];
@@ -33,7 +33,7 @@ static int all_pairs(int ranks)
     return n;
 }
 
-/* Rank 1 is killed in the middle: its peers hear of it, and can close. */
+/* Rank 1 is killed in the middle: its peers get an error, and can close. */
 static void killed(struct rank *r)
 {
     const int count = all_pairs(r->ranks);
@@ -51,7 +51,7 @@ static void killed(struct rank *r)
         r->world->rank[1].dies = true;
         raise(SIGKILL);
     }
-    int toward_dead = 0; /* only the links with rank 1 count */
+    int toward_dead = 0; /* only the links with rank 1 count here */
     for (int i = 0; i < n; i++) {
         if (streams[i].link->from == 1 || streams[i].link->to == 1) {
             streams[toward_dead++] = streams[i];
@@ -73,7 +73,7 @@ static void killed(struct rank *r)
     rank_close(r);
 }
 
-/* Rank 1 is stopped for two seconds and goes on: nothing was lost. */
+/* Rank 1 is stopped for two seconds and goes on: nothing is lost. */
 static void stopped(struct rank *r)
 {
     const int count = all_pairs(r->ranks);
@@ -111,7 +111,7 @@ static void stopped(struct rank *r)
 
 /* -- strangers on the port */
 
-/* The ports that this process listens on. */
+/* The ports on which this process listens. */
 static int listening_ports(uint16_t *ports, struct sockaddr_storage *addresses, int capacity)
 {
     int count = 0;
@@ -165,7 +165,7 @@ static void knock(const struct sockaddr_storage *address, int how, int *ret_fd)
     case 2:
         (void)!send(fd, noise, sizeof(noise), MSG_NOSIGNAL);
         break;
-    case 3: /* half a word */
+    case 3: /* a part of a word */
         (void)!send(fd, noise, 3, MSG_NOSIGNAL);
         break;
     default: /* silence */
@@ -213,7 +213,7 @@ static void strangers(struct rank *r)
     rank_close(r);
 }
 
-/* A handle that isn't this plugin's: an error, in good time. */
+/* A handle of another plugin: an error, in good time. */
 static void foreign_handle(struct rank *r)
 {
     rank_open(r, r->options->version);
@@ -224,7 +224,7 @@ static void foreign_handle(struct rank *r)
         if (kind > 0) {
             pattern_fill((uint64_t)kind, link.handle, NCCL_HANDLE_SIZE);
         }
-        if (kind == 2) { /* looks like a socket address that nobody is at */
+        if (kind == 2) { /* looks like a socket address, but has no listener */
             const struct sockaddr_in nobody = {
                 .sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {htonl(INADDR_LOOPBACK)}};
             memcpy(link.handle, &nobody, sizeof(nobody));
@@ -259,7 +259,7 @@ static void no_descriptors(struct rank *r)
     }
     doing(r, "listen without descriptors");
     enum nccl_result result = net_listen(&r->net, r->context, 0, link.handle, &link.listen_comm);
-    if (result == NCCL_SUCCESS) { /* it may have had one */
+    if (result == NCCL_SUCCESS) { /* it may have got a descriptor */
         void *comm = NULL;
         for (int i = 0; i < 200 && result == NCCL_SUCCESS && comm == NULL; i++) {
             doing(r, "connect without descriptors");
@@ -275,7 +275,7 @@ static void no_descriptors(struct rank *r)
         close(fds[--count]);
     }
     setrlimit(RLIMIT_NOFILE, &old);
-    /* and well again */
+    /* now it works again */
     struct link receiver = {.from = 0, .to = 0}, sender = {.from = 0, .to = 0, .rank = r};
     struct stream two[2] = {{.link = &sender, .sends = true, .seed = 24, .count = 20},
                             {.link = &receiver, .seed = 24, .count = 20}};

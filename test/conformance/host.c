@@ -1,4 +1,4 @@
-/* host.c: runs cases, each in fresh processes, and says what they found. */
+/* host.c: runs cases, each in fresh processes, and prints their findings. */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -101,8 +101,9 @@ static int64_t messages_of(const struct test_case *c)
     return count;
 }
 
-/* "" when all ranks ended well. The first that didn't is the finding, unless it only says that another is gone. A
- * case hangs when for `seconds` no message went: a machine that others use may take as long for all of it. */
+/* Waits for a case's ranks. text is "" if all ended well. Else it is the finding of the first rank that didn't, unless that
+ * finding is only that another rank is gone. A case hangs if no message moves for `seconds`. On a busy machine the whole case may
+ * take ten times that. */
 static void wait_for_ranks(const struct test_case *c, double seconds, pid_t *ranks, char *text,
                            size_t size)
 {
@@ -133,7 +134,7 @@ static void wait_for_ranks(const struct test_case *c, double seconds, pid_t *ran
             if ((!WIFEXITED(status) || WEXITSTATUS(status) != 0) && !intended &&
                 (text[0] == '\0' || gone)) {
                 describe_end(i, status, text, size);
-                /* it may only have seen another end: look on for a moment */
+                /* this rank may only have seen that another one ended: wait a moment for a better finding */
                 gone = strstr(text, " is gone") != NULL || strstr(text, "ncclRemoteError") != NULL;
                 until = now_ms() + 1500;
             }
@@ -168,7 +169,7 @@ static int run_case(const struct test_case *c, const struct host_options *option
     close_mail(c->ranks, -1);
     wait_for_ranks(c, c->seconds * options->timeout_scale, ranks, text, sizeof(text));
     for (int i = 0; i < c->ranks; i++) {
-        kill(-groups[i], SIGKILL); /* its children, too */
+        kill(-groups[i], SIGKILL); /* with its children */
         if (ranks[i] > 0) {
             kill(ranks[i], SIGKILL);
             waitpid(ranks[i], NULL, 0);

@@ -1,10 +1,10 @@
-/* host.h: what the parts of the conformance host share.
+/* host.h: shared by the parts of the conformance host.
  *
- * The host plays NCCL to any network plugin: a process per rank, with a service thread for listen, connect, accept, regMr and
- * close and a progress thread for isend, irecv and test; the handle's pointer stays the same from poll to poll, a NULL
- * request means the same call again. Every buffer has guards, is checked byte by byte the moment a receive is done, is filled
- * anew at once and looked at again later, so that a late write shows; send buffers are overwritten the moment a send
- * is done. A case that says nothing more for its time has hung, and what it was in is said.
+ * The host plays NCCL for any network plugin. Each rank is a process. Its service thread calls listen, connect, accept, regMr and
+ * close. Its progress thread calls isend, irecv and test. The handle's pointer stays the same from poll to poll, and a NULL
+ * request means that the same call is made again. Every buffer has guards. When a receive is done, its buffer is checked byte by
+ * byte at once, filled anew, and checked again later, so that a late write is found. A send's buffer is overwritten as soon as
+ * the send is done. A case in which no message moves for its time has hung; the output names the last call.
  *
  * host.c runs the cases; rank.c is a rank's toolbox; cases_*.c are the cases. */
 #pragma once
@@ -17,7 +17,7 @@
 #include "base/bug.h"
 
 #define RANKS_MAX   8
-#define SLOTS       8 /* requests in flight per stream, as NCCL has it */
+#define SLOTS       8 /* requests in flight per stream: NCCL's number */
 #define LINKS_MAX   256
 #define GUARD       64
 #define GUARD_BYTE  0xc7
@@ -73,7 +73,7 @@ struct test_case {
 _Noreturn void found(struct rank *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 _Noreturn void skip(struct rank *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void doing(struct rank *r, const char *what);
-/* Anything but success is a finding. */
+/* Any result but success is a finding. */
 void must(struct rank *r, enum nccl_result result, const char *what);
 int64_t now_ms(void);
 void sleep_ms(int ms);
@@ -85,22 +85,22 @@ void barrier(struct rank *r);
 
 /* -- a plugin in this process */
 void rank_open(struct rank *r, int version); /* load, init, service thread */
-void rank_close(struct rank *r);             /* and all of it back */
+void rank_close(struct rank *r);             /* undoes rank_open */
 void serve(struct rank *r, void (*run)(void *),
-           void *arg); /* on the service thread, waits for it */
+           void *arg); /* runs on the service thread; the caller waits */
 
-/* -- links: one direction between two ranks */
+/* -- links: each one direction between two ranks */
 struct link {
     struct rank *rank;
     int from, to;
-    void *listen_comm, *comm; /* listen_comm stays set: this end receives */
+    void *listen_comm, *comm; /* listen_comm stays set at the receiving end */
     char handle[NCCL_HANDLE_SIZE];
     enum nccl_result result;
 };
-/* Listens if this rank receives, and hands the handle over; then polls until all are there. All ranks call it with
+/* Listens if this rank receives, and passes the handle to the sender. Then polls until all links are open. All ranks call it with
  * the same list. */
 void links_open(struct rank *r, struct link *links, int count);
-/* What links_open is made of. */
+/* The steps of links_open. */
 void link_listen(struct rank *r, struct link *link);
 void link_poll(struct rank *r, struct link *link);
 void link_close(struct rank *r, struct link *link);
@@ -118,14 +118,14 @@ void box_fill(struct box *box, int byte);
 void pattern_fill(uint64_t seed, char *data, size_t size);
 /* Offset of the first wrong byte, or -1. */
 long pattern_wrong(uint64_t seed, const char *data, size_t size);
-/* All of the box holds that byte and its guards are whole. */
+/* True if the whole box has that byte and its guards are intact. */
 bool box_is(const struct box *box, int byte);
-/* Kept for a while after use; freed when there are too many. A changed one is a finding. */
+/* Keeps a box for a while after use. It is freed when there are too many. A changed box is a finding. */
 void quarantine(struct rank *r, struct box box);
 void quarantine_check(struct rank *r);
-void quarantine_drain(struct rank *r); /* waits a moment, checks, frees */
+void quarantine_drain(struct rank *r); /* waits a moment, checks and frees the boxes */
 
-/* -- streams: messages in order over a link, both ends knowing all of them from a seed */
+/* -- streams: messages in order over a link; both ends compute all messages from a seed */
 enum sizes { SIZES_SMALL, SIZES_MIXED, SIZES_EDGES, SIZES_LARGE };
 struct slot {
     void *request;
@@ -138,23 +138,23 @@ struct stream {
     uint64_t seed;
     enum sizes sizes;
     int count;  /* messages; a multiple of group */
-    int group;  /* buffers per receive; 0 is 1 */
+    int group;  /* buffers of one receive; 0 means 1 */
     bool roomy; /* buffers larger than their messages */
     bool register_all;
     int posted, done;
     struct slot slots[SLOTS * NET_GROUP_MAX];
-    struct box retry[NET_GROUP_MAX]; /* of a call that said "not now" */
+    struct box retry[NET_GROUP_MAX]; /* of the call to be repeated */
     bool retrying;
 };
 size_t stream_size(const struct stream *s, int message);
-/* One look at it. NCCL_SUCCESS, or what the plugin said. */
+/* One poll of it. Returns NCCL_SUCCESS, or the plugin's error. */
 enum nccl_result stream_progress(struct rank *r, struct stream *s);
 bool stream_done(const struct stream *s);
-/* Until all are done; an error is a finding. */
+/* Polls until all are done; an error is a finding. */
 void streams_run(struct rank *r, struct stream *streams, int count);
-/* Until one says an error, which is returned, or all are done. */
+/* Polls until one has an error, which is returned, or all are done. */
 enum nccl_result streams_run_to_error(struct rank *r, struct stream *streams, int count);
-/* The stream of each link of which this rank has an end; the number. */
+/* Makes the stream of each link with an end at this rank. Returns their number. */
 int streams_of(struct rank *r, struct link *links, int count, const struct stream *like,
                struct stream *ret);
 

@@ -1,4 +1,4 @@
-/* rank.c: a rank's toolbox: mail to its siblings, the service thread, links, buffers that tell when they were touched. */
+/* rank.c: a rank's toolbox: mail to other ranks, the service thread, links, buffers that show late writes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,7 +94,7 @@ void barrier(struct rank *r)
 
 /* -- the service thread */
 
-/* How long this thread has run and waited for a processor, ms; 0: the kernel doesn't tell. */
+/* The time that this thread ran, and waited for a processor, ms. 0: the kernel doesn't report it. */
 static int64_t busy_ms(void)
 {
     long long ran = 0, waited = 0;

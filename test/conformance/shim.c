@@ -1,9 +1,10 @@
-/* shim.c: a network that is hard to please, by LD_PRELOAD: what a kernel may do at any time. CONFORMANCE_SHIM is a list of
+/* shim.c: makes the network difficult, by LD_PRELOAD: everything here may happen with a real kernel. CONFORMANCE_SHIM is a list
+ * of
  *
- *   short   reads and writes move part of what was asked
- *   again   EAGAIN and EINTR out of the blue (on sockets that don't block; EINTR on all)
- *   reset=N every Nth call on a stream socket breaks its connection (ECONNRESET both ways)
- *   flip=N  every Nth read has a bit turned over
+ *   short     reads and writes move a part of the bytes
+ *   again     EAGAIN and EINTR by chance (EAGAIN on non-blocking sockets only)
+ *   reset=N   every Nth call on a stream socket breaks its connection (ECONNRESET in both directions)
+ *   flip=N    every Nth read has a flipped bit
  *   port=A-B  only connections with such a port at either end
  *
  * Only TCP sockets are touched. */
@@ -79,7 +80,7 @@ static bool is_tcp(int fd)
            protocol == IPPROTO_TCP;
 }
 
-/* A draw for this call; -1 with errno: it fails. */
+/* Draws a fault for this call. -1 with errno: the call fails. */
 static int64_t trouble(int fd)
 {
     uint64_t x = atomic_fetch_add(&calls, 1) + 1;
@@ -107,7 +108,7 @@ static int64_t trouble(int fd)
     return 1 + (int64_t)(x >> 33);
 }
 
-/* The first `most` bytes of a vector; the count of its parts. */
+/* Copies the first `most` bytes of a vector; returns the number of its parts. */
 static int cut(struct iovec *to, const struct iovec *from, size_t count, size_t most)
 {
     int n = 0;

@@ -1,4 +1,5 @@
-/* stream.c: messages in order over a link. Sizes, tags and contents follow from a seed, so the receiver knows what must come. */
+/* stream.c: messages in order over a link. Sizes, tags and contents follow from a seed, so the receiver can compute each
+ * message. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,7 +40,7 @@ size_t stream_size(const struct stream *s, int message)
     }
 }
 
-/* The place of the i-th sent message in its group: receivers ask in order, senders send in another. */
+/* The place of the i-th sent message in its group: receivers post in order, senders send in another order. */
 static int place_of(const struct stream *s, int message)
 {
     const int n = group_of(s), turn = (int)(hash(s->seed, (uint64_t)(message / n)) % 8);
@@ -120,7 +121,7 @@ static enum nccl_result finish_send(struct rank *r, struct stream *s)
     if (slot->box[0].mhandle != NULL) {
         must(r, net_deregister(&r->net, s->link->comm, slot->box[0].mhandle), "deregMr");
     }
-    box_fill(&slot->box[0], SENT_BYTE); /* it is ours again */
+    box_fill(&slot->box[0], SENT_BYTE); /* the plugin is done with it */
     box_free(&slot->box[0]);
     slot->request = NULL;
     s->done++;

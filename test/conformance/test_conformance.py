@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The conformance host against a plugin, and against plugins with one planted bug each: it must find every one.
+"""Runs the conformance host with a plugin, and with plugins that have one planted bug each: it must find every bug.
 
 usage: test_conformance.py HOST SHIM.so plants PLANTED.so | clean REFERENCE.so | plugin PLUGIN.so
 """
@@ -11,9 +11,9 @@ import sys
 HOST, SHIM, WHAT, PLUGIN = sys.argv[1:5]
 ENVIRONMENT = {**os.environ, "NCCL_SOCKET_IFNAME": "lo", "FOLIOT_NIC": "lo", "FOLIOT_PATIENCE": "8"}
 
-PATIENT = ["--time", "6"]  # of what must not hang: a case is given up after a minute and more without a message
+PATIENT = ["--time", "6"]  # for cases that must not hang: the host gives a case up after more than a minute without a message
 
-# plant: (case that must find it, what the finding says)
+# plant: (case that must find it, pattern of the finding)
 PLANTS = {
     "late-write": ("stream", "late write"),
     "lost-message": ("stream", "holds the bytes of|the plugin says|hung|ncclInvalidUsage"),
@@ -49,8 +49,8 @@ def host(*arguments, timeout=600, **environment):
 def plants():
     missed = 0
     for plant, (case, says) in PLANTS.items():
-        # Some need two messages that wait: on a busy machine it may not come to that at once. Some break the protocol first, one
-        # time in eight, so that their peer is gone before a wrong byte is seen.
+        # Some bugs need two messages that wait: on a busy machine that may take several tries. Some bugs break the protocol
+        # first, one time in eight: then the peer is gone before a wrong byte is seen.
         for seconds in ("0.4", "0.4", "0.4", "2", "2", "5"):
             status, text = host("--time", seconds, "--churn", "60", case, REFERENCE_PLANT=plant, REFERENCE_GROUP="1")
             found = status == 1 and re.search(says, text)
@@ -61,8 +61,8 @@ def plants():
     return missed
 
 
-# No "hint" under short reads: within one call the kernel's copy is in no order, so a line that two reads share may
-# show its flag first, to whoever looks. NCCL lives with that on sockets.
+# No "hint" under short reads: within one call the kernel copies in no fixed order. So a line that is split between two reads may
+# show its flag before its data. NCCL has the same limit on sockets.
 def clean():
     bad = 0
     for name, arguments, environment in [
@@ -85,7 +85,7 @@ def clean():
 
 
 def plugin():
-    """A plugin with failover: nothing above may be seen, whatever breaks."""
+    """A plugin with failover: none of these faults may be visible to the host."""
     bad = 0
     for name, arguments, environment in [
             ("as it is", ["--patience", "10"], {}),

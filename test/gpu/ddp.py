@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A small DistributedDataParallel training on one GPU, the same bits each time: prints the loss of each step at rank 0.
+"""A small DistributedDataParallel training on one GPU, with the same bits in each run. Prints the loss of each step at rank 0.
 
-Started by tools/gpu-check once per rank, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. usage: ddp.py STEPS
+tools/gpu-check starts it once for each rank, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. usage: ddp.py STEPS
 """
 import os
 import sys

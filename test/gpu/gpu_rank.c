@@ -1,15 +1,15 @@
-/* gpu_rank.c: one rank of a real NCCL on a real GPU; several ranks share one GPU, each its own "host" (NCCL_HOSTID), so that all
- * of their bytes go through the network plugin. tools/gpu-check starts them and reads what they print.
+/* gpu_rank.c: one rank of a real NCCL on a real GPU. Several ranks share one GPU, each as a "host" of its own (NCCL_HOSTID), so
+ * that all their bytes go through the network plugin. tools/gpu-check starts them and reads their output.
  *
- * Nothing of CUDA or NCCL is needed to build it: both are opened at run time, and the few calls used are declared here, from
- * their public interfaces. Values are whole numbers, so that any order of summing is exact.
+ * It can be built without CUDA and NCCL: both libraries are opened at run time, and the few calls are declared here, from their
+ * public interfaces. Values are whole numbers, so that any order of summing is exact.
  *
  *   gpu-rank NCCL.so CUDART.so ID-FILE RANK RANKS check BYTES…        every operation once per size, values checked
  *   gpu-rank … loop SECONDS BYTES                                     all-reduce for so long, each checked
  *   gpu-rank … bench OPERATION ITERATIONS BYTES…                      rank 0 prints "bench OPERATION BYTES US BUSBW"
  *   gpu-rank … probe                                                  versions and devices, as one line
  *
- * Exit status: 0 all right, 1 a wrong value or an error (said), 77 no GPU (said). */
+ * Exit status: 0 all right, 1 a wrong value or an error, 77 no GPU. The output has the reason. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -100,14 +100,14 @@ static void *open_library(const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 
-    if (library == NULL) { /* libnccl needs the driver's libcuda where it was linked so */
+    if (library == NULL) { /* libnccl needs the driver's libcuda if it is linked so */
         printf("skip %s can't be loaded: %s\n", path, dlerror());
         exit(SKIP);
     }
     return library;
 }
 
-/* Function pointers out of a void *, without a warning of -Wpedantic. */
+/* Converts a void * to a function pointer, without a warning of -Wpedantic. */
 #define TAKE(to, library, name, must)                                                              \
     do {                                                                                           \
         void *found = symbol(library, name, must);                                                 \
@@ -151,7 +151,7 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* -- meeting: rank 0 writes the id to a file, whole by rename */
+/* -- meeting: rank 0 writes the id to a file; a rename makes it appear complete */
 
 static void write_id(const char *path, const struct id *id)
 {
@@ -200,7 +200,7 @@ static void join(const char *path)
     cuda_good(cuda.stream_create(&queue), "cudaStreamCreate");
 }
 
-/* -- waiting, with an eye on what NCCL says meanwhile */
+/* -- waiting, and watching for errors of NCCL meanwhile */
 
 static void wait_for(const char *what)
 {
@@ -259,7 +259,7 @@ static void fill(struct buffers *b, size_t count, size_t first, unsigned round)
         b->host[i] = value(rank, first + i, round);
     }
     cuda_good(cuda.copy(b->in, b->host, count * sizeof(int32_t), 1), "cudaMemcpy to the GPU");
-    memset(b->host, 0xff, count * sizeof(int32_t)); /* what isn't written is found */
+    memset(b->host, 0xff, count * sizeof(int32_t)); /* bytes that aren't written are found */
     cuda_good(cuda.copy(b->out, b->host, count * sizeof(int32_t), 1), "cudaMemcpy to the GPU");
 }
 
@@ -352,7 +352,7 @@ static void claim(struct buffers *b, size_t bytes)
     cuda_good(cuda.alloc(&b->out, b->count * sizeof(int32_t)), "cudaMalloc");
 }
 
-/* -- what is asked for */
+/* -- the commands */
 
 static size_t read_bytes(const char *text)
 {
@@ -387,7 +387,7 @@ static int check(char **sizes, int count)
     return EXIT_SUCCESS;
 }
 
-/* All ranks do the same number of rounds: rank 0's clock decides, and tells by a sum of one number. */
+/* All ranks do the same number of rounds: rank 0's clock decides, and the others learn it from a sum of one number. */
 static int loop(double seconds, size_t bytes)
 {
     const double end = now_s() + seconds;
@@ -434,7 +434,7 @@ static void once(const char *operation, struct buffers *b, size_t count)
     wait_for(operation);
 }
 
-/* nccl-tests' bus bandwidth: what each link must have carried at least. */
+/* nccl-tests' bus bandwidth: the least that each link must have carried. */
 static double bus_factor(const char *operation)
 {
     const double n = ranks;

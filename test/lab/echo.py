@@ -24,8 +24,8 @@ def serve(address):
 
 
 def ask(source, address, ports, first_s=60.0, more_s=60.0):
-    """Seconds until each answer came, by the kernel's stamp. Ends with the last one, or where none comes within first_s, or no other
-    one within more_s. A slow answer isn't a lost one."""
+    """Seconds until each answer came, by the kernel's stamp. Ends with the last answer. Gives up if none comes within first_s, or
+    no further one within more_s. A slow answer isn't a lost one."""
     waiting, times = {}, []
     for i in range(ports):
         s = socket.socket(family(address), socket.SOCK_DGRAM)
@@ -56,7 +56,7 @@ def ask(source, address, ports, first_s=60.0, more_s=60.0):
 
 
 def hops(source, address, ports):
-    """What each of the first three routers answers with, for each source port."""
+    """The address with which each of the first three routers answers, for each source port."""
     found = []
     for _ in range(ports):
         path = []

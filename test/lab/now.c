@@ -1,6 +1,6 @@
-/* now.c: a program as any user's: asks libfoliot-clock for fleet time COUNT times, about 20 ms apart, and prints beside
- * each answer the machine's raw time just before and after it, which all hosts of a lab share and only a
- * test may look at. With COUNT 0: what a call costs.  usage: now COUNT */
+/* now.c: an ordinary program. It asks libfoliot-clock for fleet time COUNT times, about 20 ms apart. Beside each answer it prints
+ * the machine's raw time just before and just after it. All hosts of a lab share that time, and only a test may use it. With
+ * COUNT 0 it prints what a call costs. usage: now COUNT */
 #include <foliot/clock.h>
 
 #include <inttypes.h>

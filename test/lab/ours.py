@@ -1,6 +1,6 @@
-"""ours.py: what the tests of the lab share: a lab of this process's own name, and its controller.
+"""ours.py: shared by the tests of the lab: a lab with a name of this process, and its controller.
 
-PROGRAM is the first argument of the test that imports this. Each test uses a lab of its own, so that it disturbs no other."""
+PROGRAM is the first argument of the test that imports this. Each test has a lab of its own, so it disturbs no other."""
 import glob
 import json
 import os
@@ -39,13 +39,14 @@ def events(name=NAME):
 
 def until(true, seconds=60.0):
     end = time.monotonic() + max(seconds, 60.0)
-    while not (found := true()) and time.monotonic() < end:  # asked once more after it was true, what lasts a moment may be over
+    # the result of true() is kept: a second call might miss a short event
+    while not (found := true()) and time.monotonic() < end:
         time.sleep(0.02)
     return found
 
 
 def free_port():
-    """None that kernels hand out: nobody's connection takes it before the lab does."""
+    """A free port outside the range from which kernels choose: so no other connection takes it before the lab does."""
     for port in random.sample(range(20000, 32768), 100):
         with socket.socket() as free:
             try:
@@ -57,7 +58,7 @@ def free_port():
 
 
 class Controlled(unittest.TestCase):
-    """With a controller: all hosts are members, and what they see is at an address of this machine."""
+    """A lab with a controller: all hosts are members, and the controller's address is on this machine."""
 
     def ask(self, path, body=None):
         with open(folder() + '/dashboard') as address, open(folder() + '/token') as token:

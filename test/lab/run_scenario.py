@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """run_scenario.py FOLIOT SCENARIO: a scenario with real packets, in a lab of its own; skipped without root.
 
-Its bounds are of hosts that run. A play that broke one while the whole machine stood still for STILL_S or longer judges the machine, so it is played
-anew; one that broke a bound on a machine that ran has failed."""
+Its bounds are for hosts that run. If a play breaks a bound while the whole machine pauses for STILL_S or longer, the play only
+judges the machine, and is repeated. If a play breaks a bound on a machine that runs, the test fails."""
 import os
 import re
 import subprocess
@@ -14,7 +14,7 @@ NAME = f"scenario{os.getpid()}"
 
 
 def play():
-    """Its exit status; for how long the machine stood still."""
+    """Returns the exit status, and for how long the machine paused."""
     done = subprocess.run([FOLIOT, "lab", "--name", NAME, "run", SCENARIO], stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout, end="", flush=True)
     still = re.search(r"this machine stood still for up to ([0-9.]+) s", done.stdout)

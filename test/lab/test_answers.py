@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A real agent answers as docs/json.md says: every field that is documented is there. usage: test_answers.py FOLIOT"""
+"""A real agent's answers match docs/json.md: every documented field is there. usage: test_answers.py FOLIOT"""
 import json
 import os
 import re
@@ -71,7 +71,7 @@ def first(place, values):
 
 
 def until(true):
-    """Whatever is wrong with what never comes is found by the checks."""
+    """Waits for true(), and gives up without an error: the checks find what is missing."""
     end = time.monotonic() + PATIENCE_S
     while not true() and time.monotonic() < end:
         time.sleep(0.2)
@@ -96,7 +96,7 @@ def check_all():
     check("clock.members[].edges[]", first("clock edges", member["edges"]), "clock", "field of an edge")
     edge = first("mesh.edges", answers["mesh"]["edges"])
     check("mesh.edges[]", edge, "mesh", "field of an edge")
-    for one in answers["mesh"]["edges"]:  # a lab's rails are numbered as its NICs are
+    for one in answers["mesh"]["edges"]:  # a lab numbers its rails as its NICs
         if one["same_rail"] != (one["local_name"] == one["peer_name"]):
             wrong.append(f"same_rail {one['same_rail']} from {one['local_name']} to {one['peer_name']}, kind {one['kind']}")
     path = first("mesh paths", edge["paths"])

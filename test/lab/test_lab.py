@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_lab.py FOLIOT-LAB: the lab as its user sees it: it comes up, its faults do what they say, and it leaves
-nothing behind. Needs root and network namespaces; says so and is skipped (exit 77) without."""
+"""test_lab.py FOLIOT-LAB: the lab as its user sees it: it comes up, its faults work, and it leaves nothing behind. Needs root and
+network namespaces. Without them it prints so and is skipped (exit 77)."""
 import glob
 import json
 import os
@@ -21,7 +21,7 @@ PORTS = 48
 
 
 class Echo:
-    """A UDP echo on a host, and how many of PORTS source ports get an answer from it."""
+    """A UDP echo on a host. Counts how many of PORTS source ports get an answer from it."""
 
     def __init__(self, host, address, name=NAME):
         self.name, self.address = name, address
@@ -35,7 +35,7 @@ class Echo:
         return int(out)
 
     def none(self, host, source, ports):
-        """Whether nothing comes back, for half a second."""
+        """True if no answer comes for half a second."""
         return self.count(host, source, ports, first=0.5) == 0
 
     def stop(self):
@@ -104,7 +104,7 @@ class ALab(unittest.TestCase):
         return self.echo.count('host0', '10.0.1.2')
 
     def some_ask(self):
-        """Some of the paths are dead: once an answer has come nothing waits long for the others."""
+        """Counts answers while some paths are dead: after the first answer it doesn't wait long for the others."""
         return self.echo.count('host0', '10.0.1.2', more=0.5)
 
     def test_up(self):
@@ -122,7 +122,7 @@ class ALab(unittest.TestCase):
         self.assertEqual(lab('exec', 'host8', '--', 'true', good=False).returncode, 2)
 
     def test_paths(self):
-        """A NIC's packets leave by that NIC and spread over all spines, whose names the hops are."""
+        """A NIC's packets leave by that NIC and spread over all spines. The hops have the spines' names."""
         hops = json.loads(lab('exec', 'host0', '--', sys.executable, HERE + '/echo.py', 'hops', '10.0.1.2',
                               '10.5.1.2', '96').stdout)  # 32 miss a spine once in 2,500 times
         with open(folder() + '/routers') as f:
@@ -139,7 +139,7 @@ class ALab(unittest.TestCase):
         self.assertTrue(self.echo.none('host0', '10.0.1.2', 4))
         self.assertEqual(self.echo.count('host0', '10.0.0.2', 4), 4)
         lab('fault', 'undo', 'all')
-        lab('fault', 'blackhole', 'edge', '0.1>5.1', '--for', '300ms')  # who asks may be slower than that
+        lab('fault', 'blackhole', 'edge', '0.1>5.1', '--for', '300ms')  # a packet of `ask` may be slower than that
         self.assertTrue(until(lambda: lab('fault', 'list').stdout == ''))
         self.assertEqual(self.ask(), PORTS)
 
@@ -148,7 +148,8 @@ class ALab(unittest.TestCase):
         self.assertTrue(0 < self.some_ask() < PORTS)
 
     def test_class_of_packets(self):
-        """The lab's filters see no class: a fault of one class alone is refused, and not made of all packets."""
+        """The lab's filters can't see a packet's class. So a fault of one class alone is refused, and isn't applied to all
+        packets."""
         for words in (('blackhole', 'leaf0/spine2'), ('loss', 'host0/nic1', '--loss', '50%'), ('brownout', 'host0/nic1', '--rate_mbps', '20')):
             refused = lab('fault', *words, '--class', 'clock', good=False)
             self.assertEqual(refused.returncode, 1)
@@ -162,7 +163,7 @@ class ALab(unittest.TestCase):
         lab('fault', 'undo', 'all')
         self.assertEqual(self.ask(), PORTS)
         rerouted = lambda: sum(e['event'] == 'rerouted' for e in events())  # noqa: E731
-        before = rerouted()  # what other faults of this lab have had isn't this one's
+        before = rerouted()  # events of earlier faults of this lab don't count
         lab('fault', 'trunk', 'leaf1/spine2', '--reroute', '1ms')
         self.assertTrue(until(lambda: rerouted() > before))
         self.assertEqual(self.ask(), PORTS)
@@ -212,7 +213,7 @@ class ALab(unittest.TestCase):
         lab('fault', 'delay', 'trunk 0-1', '--direction', 'up', '--delay', '2s')
         slow = []
 
-        def both():  # who echoes may stand still for longer than the delay
+        def both():  # the echo may pause for longer than the delay
             slow[:] = json.loads(lab('exec', 'host0', '--', sys.executable, HERE + '/echo.py', 'times', '10.0.1.2',
                                      '10.5.1.2', str(PORTS)).stdout)
             return any(t > 2 for t in slow) and any(t < 2 for t in slow)
@@ -221,7 +222,7 @@ class ALab(unittest.TestCase):
         self.assertEqual(self.ask(), PORTS)
 
     def test_delay_of_what_a_host_sends(self):
-        """On the switch's side of the host's own link, towards the switch."""
+        """The delay is on the switch's side of the host's own link, towards the switch."""
         lab('fault', 'delay', 'host0/nic1', '--direction', 'up', '--delay', '10ms')
         times = json.loads(lab('exec', 'host0', '--', sys.executable, HERE + '/echo.py', 'times', '10.0.1.2',
                                '10.5.1.2', '8').stdout)
@@ -229,7 +230,7 @@ class ALab(unittest.TestCase):
         self.assertGreater(min(times), 0.01)
 
     def test_helper_killed(self):
-        """The fault's own process is gone: undo works from what is on disk."""
+        """The fault's own process is gone: undo uses the files on the disk."""
         lab('fault', 'blackhole', 'host0/nic1')
         leaf = os.stat('/run/netns/foliot-%s-leaf0' % NAME)
         for p in glob.glob('/proc/[0-9]*'):
@@ -261,7 +262,7 @@ class TwoLabs(unittest.TestCase):
             for address, source in (('10.1.1.2', '10.0.1.2'), ('fd00:1:1::2', 'fd00:0:1::2')):
                 echo = Echo('host1', address, name=other)
                 self.assertEqual(echo.count('host0', source), PORTS)
-                # Rail 1 is on another leaf than rail 0: by way of the spines.
+                # Rail 1 is on another leaf than rail 0, so these packets pass the spines.
                 self.assertEqual(echo.count('host0', source.replace('.1.2', '.0.2').replace(':1::', '::')), PORTS)
                 echo.stop()
             lab('down', name=other)
@@ -274,7 +275,7 @@ class TwoLabs(unittest.TestCase):
 
 class Killed(unittest.TestCase):
     def test_up_killed_halfway(self):
-        """`down` restores the machine whenever `up` was killed."""
+        """`down` restores the machine, at whatever moment `up` was killed."""
         for delay in (0.005, 0.02, 0.04):
             up = subprocess.Popen([PROGRAM, '--name', NAME, 'up', '--no-agents'], stderr=subprocess.DEVNULL,
                                   stdout=subprocess.DEVNULL, start_new_session=True)
@@ -296,7 +297,7 @@ class Killed(unittest.TestCase):
 
 
 class Fleet(unittest.TestCase):
-    """With agents: one timeline, and a cut link has a name. They find the oscillators through exec's environment."""
+    """With agents: one timeline, and a cut link is named. The agents find the oscillators through exec's environment."""
 
     def agent(self, host, request):
         with socket.socket(socket.AF_UNIX) as s:
@@ -308,11 +309,11 @@ class Fleet(unittest.TestCase):
     def status(self, host='host0'):
         try:
             return self.agent(host, {'get': 'status', 'version': 1})
-        except (OSError, ValueError):  # ValueError: it was killed before it answered
+        except (OSError, ValueError):  # ValueError: the agent was killed before it answered
             return {'clock_status': 'ABSENT'}
 
     def judged(self):
-        """What `eval` has found in a second in which it could judge: hosts that stand still are out of step for a moment."""
+        """The result of `eval` for a second in which it could judge. Hosts that pause are out of step for a moment."""
         found = json.loads(lab('eval', '--seconds', '1', '--json', good=False).stdout)
         return found['hard']['judged'] > 0 and found
 
@@ -370,14 +371,14 @@ class WithController(ours.Controlled):
         self.assertEqual(spaces(), [])
 
     def test_the_page_about_alerts(self):
-        """What docs/alerts.md gives to type brings an alert to a webhook, and touches no controller but the lab's."""
+        """The commands of docs/alerts.md bring an alert to a webhook, and touch no controller but the lab's."""
         with open(os.path.join(HERE, '..', '..', 'docs', 'alerts.md')) as page:
             recipe = page.read().split('```\n')[1]
         self.assertNotIn('/etc/', recipe)
         port = free_port()
         for text, ours in (('foliot lab ', 'foliot lab --name %s ' % NAME), ('foliot-lab-mgmt', 'foliot-%s-mgmt' % NAME),
                            ('/run/foliot-lab/lab/', folder() + '/'), ('--controller', '--controller=' + port), ('hook.py &', 'hook.py > told &'),
-                           # a person waits for some seconds, a test for what comes
+                           # a person waits for some seconds, a test for the event
                            ('sleep 10 ', "until foliot status --lab %s --host host3 --json | grep -q 'clock_status.*SYNCED'; do sleep 0.2; done " % NAME),
                            ('sleep 5; ', 'until grep "event.:.opened" told | grep -q "cause.:.host3/nic0"; do sleep 0.2; done; cat told; ')):
             self.assertIn(text, recipe)

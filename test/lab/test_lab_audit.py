@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""test_lab_audit.py FOLIOT-LAB [CLASS]: an audit over real packets: its tests beside a job, a hole for long packets, a host that dies in a ring.
+"""test_lab_audit.py FOLIOT-LAB [CLASS]: audits with real packets: tests beside a job, a hole for long packets, a host that dies
+in a ring.
 
-`Ring` judges what the lab's hosts can carry, so it runs alone: where other tests have the processors an audit leaves out whom it can't measure."""
+`Ring` judges how much the lab's hosts can carry, so it runs alone: beside other tests an audit leaves out hosts that it can't
+measure."""
 import contextlib
 import glob
 import json
@@ -41,13 +43,13 @@ class Ring(Audited):
             self.death_in_a_ring()
 
     def death_in_a_ring(self):
-        """A host dies while the audit's collectives run: they are run again without it, and its own are unknown."""
+        """A host dies while the audit's collectives run: they run again without it, and that host's results are unknown."""
         with open(folder() + '/host3/agent.pid') as f:
             agent = int(f.read())
 
         def runs_ring():
-            # Pairs are 24 tests of four hosts and two NICs, and 8 more at most, those of memory 4 to 8; then come 16 of all at once, and 32 of the
-            # eight rings.
+            # First come 24 tests of pairs (four hosts, two NICs), at most 8 more of them, and 4 to 8 tests of memory. Then come
+            # 16 of all at once, and 32 of the eight rings.
             now = self.ask('api/v1/audit/runs/' + run)
             with open('/proc/%d/task/%d/children' % (agent, agent)) as children:
                 return now['state'] in ('done', 'stopped') or bool(now['state'] == 'testing' and now['tests_planned'] > 60 and children.read().strip())
@@ -66,7 +68,8 @@ class Ring(Audited):
         unknown = {(r['host'], r['check']): r['reason'] for r in self.ask('api/v1/audit/runs/%s/results?limit=1000&status=unknown' % run)['items']}
         for row, check in zip(done['tests']['rows'], ['nccl.busbw.q' + q for q in ('1', '2', '4', '8', '1h', '2h', '4h', '8h')]):
             self.assertIn(('host3', check), unknown)
-            # Four hosts are too few to compare with each other, whatever came of it. Of a ring that was done nobody is unknown for another reason.
+            # Four hosts are too few to compare with each other, in any case. For a completed ring no result is unknown for
+            # another reason.
             self.assertTrue(hosts[0] < 3 or row['outcome'] != 'done' or {unknown.get((host, check), 'small_cohort') for host in ('host0', 'host1', 'host2')} == {'small_cohort'}, unknown)
         self.assertTrue(any(row['outcome'] == 'done' for row in done['tests']['rows']), done['tests'])
         for check in ('be.bw.permutation', 'nccl.alltoall'):  # they ran before it died
@@ -80,7 +83,7 @@ class BesideOthers(Audited):
             self.hole_for_long_packets()
 
     def audit_beside_a_job(self):
-        """An audit's tests run between the hosts without a job, and not on the one that has one."""
+        """An audit's tests run between the hosts without a job, and not on the host with one."""
         foliot = os.path.join(os.path.dirname(os.path.dirname(PROGRAM)), 'src', 'app', 'foliot')
         job = subprocess.Popen([foliot, 'perf', '--lab', NAME, '--hosts', '3,3', '--ranks', '2', '-b', '64K', '--duration', '600', '-c', '0', '--wait', '1000'],
                                env={**os.environ, 'FOLIOT_RUNTIME_DIR': folder() + '/host3'}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -94,7 +97,7 @@ class BesideOthers(Audited):
             unknown = {r['host']: r['reason'] for r in self.ask('api/v1/audit/runs/%s/results?limit=1000&status=unknown' % run)['items'] if r['check'] == 'be.bw.pair'}
             self.assertEqual(unknown.get('host3'), 'busy', unknown)
             self.assertEqual([h for h, reason in unknown.items() if reason == 'busy'], ['host3'])
-            # Each host's facts have what its own agent knows.
+            # Each host's facts include those of its own agent.
             skipped = {c['check']: c['counts']['skip'] for c in done['checks'] if c['check'] in ('node.agent', 'be.conn.paths')}
             self.assertEqual(skipped, {'node.agent': 0, 'be.conn.paths': 0})
         finally:
@@ -102,11 +105,12 @@ class BesideOthers(Audited):
             job.wait()
 
     def hole_for_long_packets(self):
-        """A leaf's port whose MTU is too small: probes come, packets of full size don't; one check tells it, and no longer without it."""
+        """A leaf's port has a too small MTU: probes arrive, packets of full size don't. One check reports it, and no longer does
+        after the repair."""
         programs = os.path.join(os.path.dirname(os.path.dirname(PROGRAM)), 'src', 'app')
 
         def results(check=FAILS[0]):
-            time.sleep(0.5)  # it asks again and again, and each time costs two programs
+            time.sleep(0.5)  # this is repeated often, and each time costs two programs
             with tempfile.NamedTemporaryFile('w', suffix='.json') as sheet:
                 sheet.write(subprocess.run([programs + '/foliot-inspect', '--agent', folder() + '/host1/agent.sock'], capture_output=True, text=True, check=True).stdout)
                 sheet.flush()
@@ -124,12 +128,13 @@ class BesideOthers(Audited):
         self.assertTrue(until(lambda: statuses('be.conn.matrix')['fail'] + statuses('be.conn.paths')['fail'] == 0), statuses('be.conn.paths'))
         lab('fault', 'undo', 'all')
         self.assertTrue(until(lambda: statuses()['fail'] + statuses()['warn'] == 0 and statuses()['pass'] >= 2, 180), results())
-        # Of interfaces with a larger MTU packets as large as that are tried, too.
+        # If an interface has a larger MTU, packets of that size are tried, too.
         for space in map(os.path.basename, spaces()):
             links = subprocess.run(['ip', '-json', '-netns', space, 'link', 'show', 'type', 'veth'], capture_output=True, text=True, check=True).stdout
             for link in json.loads(links or '[]'):
                 subprocess.run(['ip', '-netns', space, 'link', 'set', 'dev', link['ifname'], 'mtu', '4200'], check=True)
-        # A neighbour that never answered one of that size is unknown. An agent may have begun anew with the changed interfaces.
+        # If a neighbour never answered a packet of that size, the result is unknown. The agent may have restarted with the
+        # changed interfaces.
         time.sleep(5)
         self.assertTrue(until(lambda: statuses()['pass'] >= 2 and statuses()['unknown'] + statuses()['fail'] == 0, 180), results())
         lab('fault', 'blackhole', 'host1/nic0', '--direction', 'up', '--above_bytes', '1600')

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""test_now.py FOLIOT-LAB NOW EXAMPLE: a program that links libfoliot-clock, started on two hosts of a lab, gets
-each host's fleet time: the two agree within their bounds though the hosts' clocks are hours and many ppm apart; and without
-agents it is told that there is none. Needs root; skipped (exit 77) without."""
+"""test_now.py FOLIOT-LAB NOW EXAMPLE: a program with libfoliot-clock runs on two hosts of a lab, and gets each host's fleet time.
+The two agree within their bounds, although the hosts' clocks are hours and many ppm apart. Without agents the answer is that
+there is no time. Needs root; skipped (exit 77) without."""
 import bisect
 import os
 import subprocess
@@ -57,20 +57,22 @@ class Now(unittest.TestCase):
         for host in ('host0', 'host3'):
             self.synced(host)
         until = time.monotonic() + 300
-        while 'synced' not in (said := start('host0', EXAMPLE).communicate(timeout=60)[0]):  # out of step for a moment
+        # the host may be out of step for a moment
+        while 'synced' not in (said := start('host0', EXAMPLE).communicate(timeout=60)[0]):
             self.assertLess(time.monotonic(), until, said)
         until = time.monotonic() + 300
         while self.judged(*(start(host, NOW, str(COUNT)) for host in ('host0', 'host3'))) <= COUNT // 2:
-            # On a slow machine one begins when the other one is through, or is out of step for a moment.
+            # On a slow machine one program may begin after the other one has ended, or a host is out of step for a moment.
             self.assertLess(time.monotonic(), until, 'never both at one time and in step')
         print('foliot_now() through the emulated oscillator: ' + start('host0', NOW, '0').communicate(timeout=60)[0])
 
     def judged(self, a, b):
-        """So many answers of a were within their bounds of one that b got within a second of it."""
+        """Compares each answer of a with an answer that b got within a second of it: the bounds must agree. Returns how many were
+        compared."""
         a, b = readings(a), readings(b)
         self.assertEqual((len(a), len(b)), (COUNT, COUNT))
         for one in (a, b):
-            known = [reading for reading in one if reading[0] != UNKNOWN]  # else its estimate is 0
+            known = [reading for reading in one if reading[0] != UNKNOWN]  # an unknown reading has the estimate 0
             for last, this in zip(known, known[1:]):
                 self.assertGreaterEqual(this[5], last[5], 'time went back')
         middles = [(before + after) // 2 for _, before, after, _, _, _ in b]
@@ -78,8 +80,8 @@ class Now(unittest.TestCase):
         for status, before, after, earliest, latest, _ in a:
             i = bisect.bisect(middles, (before + after) // 2)
             i = min(max(i, 0), COUNT - 1)
-            # The answers were given somewhere between before and after; until then both clocks went on, at most
-            # 200 ppm apart from the machine's.
+            # Each answer was given at some moment between before and after. In the time between the two answers both clocks ran
+            # at most 200 ppm apart from the machine's.
             apart = (b[i][1] + b[i][2] - before - after) // 2
             slack = (after - before + b[i][2] - b[i][1]) // 2 + abs(apart) // 5000 + 2
             if status != SYNCED or b[i][0] != SYNCED or abs(apart) >= 10**9:

@@ -1,6 +1,6 @@
-"""interrupt(PROCESS): what a terminal does to a command and the ranks that it started, at Ctrl-C.
+"""interrupt(PROCESS): what a terminal does at Ctrl-C to a command and the ranks that it started.
 
-They stay in the test's own process group: what ends the test at its limit ends them as well.
+They stay in the test's own process group, so they end with the test if it exceeds its limit.
 """
 import os
 import signal

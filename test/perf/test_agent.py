@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`foliot perf --agent`, as an agent starts it for an audit's test: one line of numbers in, one line of figures out. usage: test_agent.py FOLIOT"""
+"""`foliot perf --agent`, as an agent starts it for a test of an audit: one line of numbers in, one line of figures out.
+usage: test_agent.py FOLIOT"""
 import os
 import random
 import socket
@@ -14,7 +15,8 @@ RATE = r"^rate (\d+) runs 5 spread \d+ wrong 0 init \d+ network \S+ work( \d+){4
 
 
 def free_port():
-    """None that kernels hand out: a connection of anybody's may have one of these, and a rank that is early may connect to itself."""
+    """A free port outside the range from which kernels choose: another connection may have a port of that range, and an early
+    rank may connect to itself."""
     for port in random.sample(range(20000, 32768), 100):
         with socket.socket() as free:
             try:
@@ -26,7 +28,7 @@ def free_port():
 
 
 def cpu_s(process):
-    """Seconds of a processor that it has taken."""
+    """The processor time that it has used, s."""
     with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
         words = file.read().rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
@@ -34,7 +36,7 @@ def cpu_s(process):
 
 class Agent(unittest.TestCase):
     def play(self, ranks, **more):
-        """What each rank of a test over this machine's loopback tells."""
+        """Runs a test over this machine's loopback. Returns the line that each rank prints."""
         port = free_port()
         plan = {"lanes": 1, "run": 100, "patience": 20, "ways": 0, "turn": 0, "incast": 0, "alltoall": 0} | more
         words = " ".join(f"{key} {value}" for key, value in plan.items())
@@ -62,7 +64,7 @@ class Agent(unittest.TestCase):
                 self.assertGreater(int(told.split()[1]), 10 ** 6)
 
     def memory(self, run, before=()):
-        """What a test of memory tells, and how long it took."""
+        """Runs a test of memory. Returns its line, and the time that it took."""
         ours, theirs = socket.socketpair()
         began = time.monotonic()
         with subprocess.Popen([*before, FOLIOT, "perf", "--agent"], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL) as process:
@@ -76,12 +78,12 @@ class Agent(unittest.TestCase):
     def test_memory(self):
         told, took = self.memory(500)
         self.assertRegex(told, r"^(memory rate \d+ runs [345] spread \d+|busy \d+)$", told)
-        self.assertLess(took, 30)  # a busy machine: three seconds, and until its threads end
+        self.assertLess(took, 30)  # on a busy machine: three seconds, and the time until its threads end
         if told.startswith("memory"):  # else this machine is in use
             self.assertGreater(int(told.split()[2]), 10 ** 8)
 
     def test_memory_that_is_starved(self):
-        """Other work has the processor, before which this test gives way: that is no slow memory."""
+        """Another program uses the processor, and this test yields to it. The result must not be a slow memory."""
         processor = min(os.sched_getaffinity(0))
         pinned = ["taskset", "-c", str(processor)]
         with subprocess.Popen([*pinned, sys.executable, "-c", "while True: pass"]) as other:
@@ -93,8 +95,8 @@ class Agent(unittest.TestCase):
         self.assertGreater(int(told.split()[1]), 1000)
 
     def test_memory_that_is_ended(self):
-        """A job begins: whoever closes the input ends the test at once. Of at once the processor's time tells: the test takes all that there is,
-        and a machine that stands still gives it none."""
+        """A job begins: the agent closes the input, and the test must end at once. The processor time shows that: the test uses
+        all that it can get, and a machine that pauses gives it none."""
         ours, theirs = socket.socketpair()
         with subprocess.Popen([FOLIOT, "perf", "--agent"], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL) as process:
             theirs.close()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""An all-reduce in a lab goes on while links, NICs and paths die under it, and ends properly when nothing is left.
+"""An all-reduce in a lab goes on while links, NICs and paths die under it, and ends in an orderly way when no path is left.
 
-usage: test_failover.py FOLIOT PLUGIN.so. Needs root (skipped without). How long a job stands still is bench/lab/failover.py's figure:
-here a fault stays until the job has gone on under it, however busy the machine is.
+usage: test_failover.py FOLIOT PLUGIN.so. Needs root (skipped without). bench/lab/failover.py measures how long a job stands
+still. Here a fault stays until the job goes on, at whatever speed the machine has.
 """
 import json
 import os
@@ -25,7 +25,7 @@ fabric: {hosts: 2, nics_per_host: 2, leaves: 2, spines: 2, link_mbps: 60, trunk_
 NS = 1_000_000_000
 PATIENCE_S = 300
 DOWN, UP = r"lane .*: down \(", r"lane .*: up$"
-GOES_ON = 4_000_000  # bytes that arrive: more than waits anywhere once a job stands still
+GOES_ON = 4_000_000  # bytes that must arrive: more than all queues hold when a job stands still
 
 
 def lab(*arguments, check=True):
@@ -56,7 +56,7 @@ def listen(process, lines):
 
 
 def worst_gap(folder):
-    """The longest interval between two receives done, and how many there were, of any rank."""
+    """The longest interval between two completed receives of a rank, and the number of receives of all ranks."""
     worst, count = 0, 0
     for rank in range(2):
         times = [r[0] for r in struct.iter_unpack("<qII", open(f"{folder}/job0-rank{rank}.trace", "rb").read())]
@@ -66,7 +66,7 @@ def worst_gap(folder):
 
 
 def arrived():
-    """Bytes, at the NICs of host 1."""
+    """Bytes that arrived at the NICs of host 1."""
     return sum(int(word) for word in lab("exec", "host1", "sh", "-c", "cat /sys/class/net/nic?/statistics/rx_bytes").split())
 
 
@@ -87,7 +87,8 @@ def count(lines, pattern):
 
 
 def all_up(lines):
-    """Of each lane, at either end, the last word is that it is up: on a busy machine they are before they are counted."""
+    """True if the last line about each lane, at either end, is that it is up. On a busy machine lanes may be up before the lines
+    are counted."""
     words = [m.groups() for _, line in list(lines) if (m := re.search(r"^(\S+) .*?\blane (\d+)\.\d+ .*: (up$|down \()", line))]
     return all(word == "up" for word in {(process, lane): word for process, lane, word in words}.values())
 
@@ -97,7 +98,7 @@ def wait_for(process, lines, pattern, times):
 
 
 def job_lives():
-    """carrier off and on, a path and a NIC that swallow everything: the job sees none of it"""
+    """carrier off and on, a path and a NIC that drop everything: the job doesn't notice"""
     faults = [("carrier", "nic 0.0"), ("blackhole", "trunk 0-0"), ("blackhole", "nic 1.1"), ("carrier", "nic 1.1"),
               ("blackhole", "nic 0.1", "--direction", "up")]
     with tempfile.TemporaryDirectory() as folder:
@@ -120,7 +121,7 @@ def job_lives():
         assert status == 0, text
         assert json.load(open(folder + "/json", encoding="utf-8"))["results"][0]["out_of_place"]["nwrong"] == 0, text
         assert "WARN" not in text, text
-        # each fault was felt: else this test says nothing
+        # each fault had an effect: else this test shows nothing
         for reason in ("carrier", "timeout"):
             assert f"down ({reason})" in text, text
         assert re.search(r"survived: [1-9]\d* failures? of a lane", text), text
@@ -130,7 +131,7 @@ def job_lives():
 
 
 def nothing_left():
-    """all NICs of a host are gone: both ends wait for the patience, then say who was lost"""
+    """all NICs of a host are gone: both ends wait for the patience, then name the lost peer"""
     with tempfile.TemporaryDirectory() as folder:
         lines = []
         process = start(folder, FOLIOT_PATIENCE="8")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""foliot perf over a plugin: all collectives, their table and JSON; a plugin that flips a bit is found out.
+"""foliot perf over a plugin: all collectives, their table and JSON. A plugin that flips a bit is found.
 
 usage: test_perf.py FOLIOT REFERENCE.so PLANTED.so FOLIOT.so
 """
@@ -22,8 +22,8 @@ ENVIRONMENT["NCCL_SOCKET_IFNAME"] = "lo"
 
 
 def perf(*arguments, plugin=REFERENCE, status=0, before=(), **environment):
-    """before: what starts the command."""
-    if "-b" in arguments and "-e" not in arguments:  # nccl-tests' default would be 32M by steps of 1M
+    """Runs the command. before: words in front of it."""
+    if "-b" in arguments and "-e" not in arguments:  # nccl-tests' default would be 32M in steps of 1M
         arguments = (*arguments, "-e", arguments[arguments.index("-b") + 1])
     done = subprocess.run([*before, FOLIOT, "perf", "--plugin", plugin, "-T", "120", *arguments], capture_output=True,
                           text=True, timeout=300, env={**ENVIRONMENT, **environment}, check=False)
@@ -67,13 +67,14 @@ def test_table_to_the_letter():
     assert re.match(r"#  Rank  0 Group  0 Pid +\d+ on +\S+ device  0 \[0000:00:00\] NET/Reference lo$", lines[5]), out
     assert "           out-of-place                       in-place" in lines[8]
     body = [line for line in lines if not line.startswith("#")]
-    for line in body:  # columns as nccl-tests' printf leaves them
+    for line in body:  # columns as nccl-tests' printf prints them
         assert re.match(r"[ \d]{12}  [ \d]{12}  +float     sum      -1  [ \d.]{7}  [ \d.]{6}  [ \d.]{6}  [ \d]{6}  "
                         r"[ \d.]{7}  [ \d.]{6}  [ \d.]{6}  [ \d]{6}$", line), line
 
 
 def live_until(pattern, *before, environment):
-    """A job that is shown, interrupted as a terminal does when stderr has that: exit status, stdout, stderr."""
+    """A live job. It gets an interrupt, as from a terminal, when stderr matches the pattern. Returns exit status, stdout,
+    stderr."""
     process = subprocess.Popen([*before, FOLIOT, "perf", "--plugin", OURS, "--live", "-b", "64K", "-e", "64K", "--duration", "3600", "-c", "0", "--wait", "200"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
     patience, seen, over = threading.Timer(300, interrupt, (process, signal.SIGKILL)), b"", False
@@ -110,30 +111,31 @@ def test_no_rank_outlives_the_command():
     command.terminate()
     command.wait()
     end = time.monotonic() + 60
-    while any(os.path.exists(f"/proc/{rank}/fd/0") for rank in ranks):  # a zombie has none; whoever adopted it may leave it one
+    # a zombie has no descriptors; its new parent may leave it a zombie
+    while any(os.path.exists(f"/proc/{rank}/fd/0") for rank in ranks):
         assert time.monotonic() < end, ranks
         time.sleep(0.05)
 
 
 def test_a_nic_of_any_name():
-    """An interface may be called what it likes: ranks connect over it, and no terminal sees the bytes."""
+    """An interface's name may have any bytes: ranks connect over it, and the terminal never gets these bytes."""
     name = b"v\x1b[2J\xff"
     network = b"ip link set lo up && ip link add '" + name + b"' type veth peer name p && ip address add 10.9.0.1/24 dev '" + name \
         + b"' && ip link set '" + name + b"' up && ip link set p up && exec \"$@\""
     environment = {os.fsencode(k): os.fsencode(v) for k, v in ENVIRONMENT.items()} | {b"FOLIOT_NIC": b"=" + name}
     status, out, shown = live_until(rb"v\?\[2J\? \(rank 0\)(?s:.*)v\?\[2J\? \(rank 1\)", "unshare", "-n", "sh", "-c", network, "sh", environment=environment)
     if b"unshare" in shown:
-        return  # may not make a name space
+        return  # not allowed to make a name space
     assert status == 0, shown
     assert rb"NET/Foliot v\x1b[2J\xff" in out and b"\x1b" not in shown + out, out
 
 
 def test_by_ssh():
-    """With a stand-in that runs here what it is asked to run there: who is asked, for what, and that the ranks meet. In a network of
-    its own, where nobody else has the port at which they meet."""
+    """With a fake ssh that runs the command here: which hosts it is called for, with which command, and that the ranks meet. In a
+    network of its own, so that no other program has their port."""
     alone = ("unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
     if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode != 0:
-        alone = ()  # may not make one
+        alone = ()  # not allowed to make one
     with tempfile.TemporaryDirectory() as folder:
         with open(folder + "/ssh", "w", encoding="utf-8") as file:
             file.write(f'#!/bin/sh\necho "$1 $2" >> {folder}/asked\nshift 2\nexec "$@"\n')
@@ -145,7 +147,8 @@ def test_by_ssh():
 
 
 def test_no_port_that_kernels_hand_out():
-    """A connection of anybody's may have one of these, and a rank that is early may connect to itself."""
+    """No port is in the range from which kernels choose: another connection may have it, and an early rank may connect to
+    itself."""
     for job in (12768, 15715, 19999, 4194304):
         environment = {**ENVIRONMENT, "SLURM_STEP_NODELIST": "localhost", "SLURM_JOB_ID": str(job), "SLURM_PROCID": "1", "SLURM_NTASKS": "2"}
         done = subprocess.run([FOLIOT, "perf", "--plugin", REFERENCE, "-T", "1"], capture_output=True, text=True, timeout=120,

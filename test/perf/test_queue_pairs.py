@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs whose lanes go on over queue pairs, through the lab's fabric: a libibverbs of our own, whose wire is UDP.
+"""Jobs whose lanes use queue pairs, through the lab's fabric: over a fake libibverbs whose wire is UDP.
 
 usage: test_queue_pairs.py FOLIOT PLUGIN.so LIBRARIES (folder). Needs root (skipped without).
 """
@@ -14,7 +14,7 @@ import time
 
 from interrupt import interrupt
 
-HOURS = 7200  # a job that is to end when the test has seen enough
+HOURS = 7200  # for a job that the test ends when it has seen enough
 FOLIOT, PLUGIN, LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:4])
 WHOLE = os.path.join(LIBRARIES, "libfake-verbs-whole.so")
 NAME = f"pairs{os.getpid()}"
@@ -33,7 +33,7 @@ def lab(*arguments, check=True):
 
 
 def address(host, nic):
-    """As the lab gave it."""
+    """The NIC's address in the lab."""
     text = lab("exec", f"host{host}", "ip", "-4", "-o", "address", "show", "dev", f"nic{nic}")
     return re.search(r"inet ([0-9.]+)/", text).group(1)
 
@@ -62,14 +62,14 @@ class Job:
         return len(re.findall(pattern, self.text()))
 
     def all_home(self):
-        """Of each lane, at either end, the last word is of a queue pair."""
+        """True if the last line about each lane, at either end, is about a queue pair."""
         words = re.findall(rf"(?m)^(\d+) .*?\blane (\d+)\.\d.*?({UP}|{DOWN})", self.text())
         last = {(process, lane): word for process, lane, word in words}
         return all(word == UP for word in last.values())
 
     def failed(self):
-        """So many lanes have failed, at either end. None that was never up, for nothing was on it, nor one that was closed for another path
-        (a TRACE): on a busy machine there are such, too."""
+        """The number of lanes that failed, at either end. A lane that was never up doesn't count, because it carried nothing. Nor
+        does a lane that was closed for another path (a TRACE). On a busy machine there are such lanes, too."""
         up, count = set(), 0
         for process, level, lane, down in re.findall(rf"(?m)^(\d+) .*?(\w+) NET/Foliot: lane (\d+\.\d+) .*(?:({DOWN})|: up$)", self.text()):
             if not down:
@@ -88,7 +88,7 @@ class Job:
         self.until(lambda: self.count(pattern) >= count, f"{pattern!r} {count} times")
 
     def wait_for_home(self):
-        """One lane comes home, or, on a busy machine, all have done so before they are counted."""
+        """Waits until one more lane has a queue pair again. On a busy machine all may have one before they are counted."""
         count = self.count(UP) + 1
         self.until(lambda: self.all_home() or self.count(UP) >= count, "a lane that comes home")
 
@@ -121,21 +121,22 @@ def job_lives(folder, how, faults):
 
 
 def nics_write(folder):
-    """lanes write to their place; paths, a carrier, all acknowledgements die; not one wrong byte, and home again"""
+    """lanes write to the receive buffers; paths, a carrier and all acknowledgements die; no byte is wrong, and lanes return to
+    queue pairs"""
     text = job_lives(folder, "direct", (("blackhole", "trunk 0-0"), ("carrier", "nic 1.1"), ("blackhole", "nic 0.1", "--direction", "up")))
     written = [int(share) for share in re.findall(r"sent \((\d+) % of it written by NICs", text)]
     print("written by NICs:", written, "%")
-    assert len(written) == 2 and min(written) >= 5, text  # 0 where none writes; lanes that are long over TCP write nothing
+    assert len(written) == 2 and min(written) >= 5, text  # 0 if no NIC writes; lanes that stay on TCP for long write nothing
 
 
 def nics_copy(folder):
-    """the same for lanes of bytes"""
+    """the same with lanes that copy bytes"""
     text = job_lives(folder, "copy", (("blackhole", "trunk 0-0"),))
     assert "written by NICs" not in text, text
 
 
 def where_there_are_none(folder):
-    """each has one line that tells what to do, and the job goes on over TCP"""
+    """each has one line with advice, and the job goes on over TCP"""
     own = f"a={address(0, 0)} b={address(0, 1)}"
     both = f"a={address(0, 0)} b={address(0, 1)} c={address(1, 0)} d={address(1, 1)}"
     for expected, environment in (
@@ -155,7 +156,7 @@ def where_there_are_none(folder):
 
 
 def spine_of(leaf, source, destination, port):
-    """Where that leaf's kernel sends such a packet of RoCE."""
+    """The spine to which that leaf's kernel sends such a packet of RoCE."""
     route = subprocess.run(["ip", "netns", "exec", f"foliot-{NAME}-leaf{leaf}", "ip", "route", "get", "to", destination, "from", source, "iif",
                             f"h{leaf}n0", "ipproto", "udp", "sport", port, "dport", "4791"], capture_output=True, text=True, check=True).stdout
     return re.search(r"dev (spine\d)", route)[1]
@@ -167,8 +168,8 @@ def spines_used(host, ports):
 
 
 def four_chosen(text):
-    """Of each process the ports of its lanes, once four of them had one at a time. On a busy machine a lane may be given up before the
-    last one has chosen: it chooses anew, or leaves that to luck."""
+    """For each process the ports of its lanes, once four lanes have one at one time. On a busy machine a lane may be given up
+    before the last one has chosen. Then it chooses again, or gets a port by chance."""
     chosen, four = {}, {}
     for process, lane, port in re.findall(rf"(?m)^(\d+) .*?\blane (\d+)\.\d+(?:: sends from UDP port (\d+)| .*?(?:{DOWN}|: no queue pair))", text):
         lanes = chosen.setdefault(process, {})
@@ -181,17 +182,18 @@ def four_chosen(text):
 
 
 def each_lane_has_its_path(folder):
-    """four lanes use four spines in both directions, in three of at most eight jobs; by luck one job in a hundred does. The 24
-    ports that an end draws may miss a spine. On a busy machine it may know some of their paths only. Routers are asked; here the
-    kernel is"""
+    """four lanes use four spines in both directions, in three of at most eight jobs. By chance one job in a hundred does. The 24
+    ports that an end draws may miss a spine. On a busy machine an end may know only some of their paths. A real end asks the
+    routers; here it asks the kernel"""
     good, seen = 0, []
     for _ in range(8):
         job = Job(folder, HOURS, "--transport", "roce", "--rdma", "direct", FOLIOT_LANES_PER_SET="4", FOLIOT_STANDBYS="0")
-        # Lanes that leave it to luck have no port of their own to tell: such a job isn't judged.
+        # Lanes with a port by chance print none: such a job isn't judged.
         job.until(lambda: len(four_chosen(job.text())) == 2 or (job.count(UP) >= 8 and job.all_home()), "four lanes at both ends")
         job.wait_for(UP, 8)
         ports = four_chosen(job.end())
-        used = [[spines_used(host, four) for host in (0, 1)] for four in ports]  # which process is on which host isn't told
+        # the output doesn't show which process is on which host
+        used = [[spines_used(host, four) for host in (0, 1)] for four in ports]
         seen.append(used)
         good += len(used) == 2 and (used[0][0] == used[1][1] == 4 or used[0][1] == used[1][0] == 4)
         if good == 3:

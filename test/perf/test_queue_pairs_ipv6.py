@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A job of two ranks whose NICs have no address but one of IPv6, and so no other GID that is routed: a libibverbs of our own, whose wire is UDP.
+"""A job of two ranks. Each NIC has one address, of IPv6, and so only that GID is routed. Over a fake libibverbs whose wire is
+UDP.
 
 usage: test_queue_pairs_ipv6.py FOLIOT PLUGIN.so LIBRARIES (folder). Needs root (skipped without).
 """
@@ -78,7 +79,7 @@ class Job:
 
 
 def a_job_over_ipv6(folder):
-    """lanes write over queue pairs; a carrier goes and comes, and its lanes are home again; no value is wrong"""
+    """lanes write over queue pairs; a carrier goes and comes back, and its lanes return to queue pairs; no value is wrong"""
     job = Job(folder)
     job.until(lambda: job.each(UP) >= 4, "four lanes over queue pairs at both ends")
     ip("-n", SPACES[1], "link", "set", "nic1", "down")

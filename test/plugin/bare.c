@@ -1,6 +1,5 @@
-/* bare.c PLUGIN: a message through the plugin to itself, in a root where there is nothing: no /proc,
- * /sys, /dev, /run, /tmp, no user, a network of nothing but the loopback. Needs libc only, as its
- * root has no more. Prints "ok DEVICE GLIBC". */
+/* bare.c PLUGIN: sends a message through the plugin to itself, in an empty root: no /proc, /sys, /dev, /run, /tmp, no user, no
+ * network but the loopback. It needs libc only, because its root has no more. Prints "ok DEVICE GLIBC". */
 #include <gnu/libc-version.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "app/perf/net_client.h"
 
 #define SIZE  300000
-#define LOOKS 200000 /* of 0.5 ms and more: a machine may have little time for us */
+#define LOOKS 200000 /* of 0.5 ms and more: on a busy machine this program may get little time */
 
 static void logger(int level, unsigned long flags, const char *file, int line, const char *format,
                    ...)

@@ -1,5 +1,6 @@
-/* bare_glibc.c: bare.c's own share of src/plugin/glibc.c: what glibc 2.34 gave a new symbol version, taken under the old
- * one, so that it runs on Debian 11's 2.31. dlopen and its like were libdl's then, which is therefore needed by name. */
+/* bare_glibc.c: like src/plugin/glibc.c, for bare.c: symbols to which glibc 2.34 gave a new version are taken under the old
+ * one, so that the program runs with Debian 11's 2.31. There dlopen and similar functions are in libdl, so the program must
+ * name it. */
 #include <dlfcn.h>
 
 #if defined(__x86_64__)
@@ -32,7 +33,7 @@ void *__wrap_dlsym(void *handle, const char *name);
 int __wrap_dlclose(void *handle);
 char *__wrap_dlerror(void);
 
-/* The program has no constructors: what older libraries leave to `begin` isn't missed. */
+/* The program has no constructors. So it doesn't matter that older libraries leave them to `begin`. */
 int __wrap___libc_start_main(int (*run)(int, char **, char **), int count, char **arguments,
                              void (*begin)(void), void (*end)(void), void (*loader_end)(void),
                              void *stack)

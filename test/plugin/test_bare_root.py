@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""test_bare_root.py BARE PLUGIN: the plugin in a root with nothing but loader, libc, libpthread, libdl and libm, without /proc, /sys, /dev, /run, /tmp, in name
-spaces of its own, as nobody in particular.
+"""test_bare_root.py BARE PLUGIN: the plugin in a root that has only the loader, libc, libpthread, libdl and libm. There is no
+/proc, /sys, /dev, /run or /tmp. It runs in name spaces of its own, as an unknown user.
 
-FOLIOT_BARE_LIBC=FOLDER takes them from there, another distribution's libc6 unpacked (dpkg -x); else this machine's.
+With FOLIOT_BARE_LIBC=FOLDER the libraries are taken from there: another distribution's libc6, unpacked (dpkg -x). Else they are
+this machine's.
 """
 import glob
 import os
@@ -17,7 +18,7 @@ LIBC = os.environ.get("FOLIOT_BARE_LIBC")
 
 
 def needed(program):
-    """Where this machine has the loader, libc, libpthread, libdl and libm."""
+    """This machine's paths of the loader, libc, libpthread, libdl and libm."""
     listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     return re.findall(r"(/\S+/(?:ld-linux\S*|libc\.so\.6|libpthread\.so\.0|libdl\.so\.2|libm\.so\.6))", listed)
 

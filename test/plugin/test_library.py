@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""test_library.py LIBRARY: it must load in foreign images: what it needs, which symbols, and what it shows."""
+"""test_library.py LIBRARY: it must load in other people's images: the libraries and symbols that it needs, and the symbols that
+it exports."""
 import ctypes
 import re
 import subprocess
 import sys
 
 LIBRARY = sys.argv[1]
-NEWEST = (2, 25)  # of glibc's symbol versions: Ubuntu 20.04 has 2.31, RHEL 8 and manylinux_2_28 have 2.28
+NEWEST = (2, 25)  # the newest of glibc's symbol versions: Ubuntu 20.04 has 2.31, RHEL 8 and manylinux_2_28 have 2.28
 NEEDED = re.compile(r"^(libc\.so\.6|libpthread\.so\.0|libm\.so\.6|ld-linux.*\.so\.\d)$")
 MAKE_MERGED = 152  # in the tables of v9 to v12
 PROXY_OPERATION, PROXY_STEP = 8, 16
@@ -18,7 +19,7 @@ def run(*command):
 
 
 def profiler(library, version):
-    """NCCL 2.27 starts an operation's steps only if the operation got a handle."""
+    """NCCL 2.27 starts the steps of an operation only if the operation got a handle."""
     table = ctypes.addressof(ctypes.c_char.in_dll(library, f"ncclProfiler_v{version}"))
     start_event = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_char_p)(
         ctypes.c_void_p.from_address(table + 16).value)
@@ -53,7 +54,8 @@ def main():
         name = ctypes.c_char_p.in_dll(library, f"ncclNetPlugin_v{version}").value
         if name != b"Foliot":
             bad.append(f"v{version} is called {name}")
-    for version in range(9, 13):  # a set of lanes begins at one NIC: NCCL shall not merge several into one that uses the first
+    # a set of lanes begins at one NIC: NCCL must not merge several NICs into one, of which only the first would be used
+    for version in range(9, 13):
         if ctypes.c_void_p.from_address(ctypes.addressof(ctypes.c_char.in_dll(library, f"ncclNetPlugin_v{version}")) + MAKE_MERGED).value:
             bad.append(f"v{version} offers merged NICs")
     for version in range(4, 7):

@@ -21,7 +21,7 @@ static struct memory *memories;
 static uint64_t registered;
 static struct queue *queues;
 
-/* ---- what a test does ---- */
+/* ---- functions for tests ---- */
 
 struct fake_control *fake_control(void);
 struct fake_control *fake_control(void)
@@ -63,7 +63,7 @@ void fake_event(const char *device, int event, int port, uint32_t qp)
         }
         if (event == IBV_EVENT_DEVICE_FATAL && c->channel != NULL && c->channel->write_fd >= 0 &&
             (device == NULL || strcmp(device, c->device->device.name) == 0)) {
-            close(c->channel->write_fd); /* it is readable for ever, as the kernel's is */
+            close(c->channel->write_fd); /* it stays readable, like the kernel's */
             c->channel->write_fd = -1;
         }
     }
@@ -125,7 +125,7 @@ void fake_hang(const char *function)
     }
 }
 
-/* device: NULL: of none. */
+/* device: NULL stands for a call without a device. */
 bool fake_gone(const struct device *device)
 {
     return control->gone[0] != 0 &&
@@ -290,7 +290,7 @@ int ibv_close_device(struct ibv_context *context)
     close(c->events[1]);
     close(c->verbs.context.cmd_fd);
     free(c);
-    __atomic_sub_fetch(&control->open, 1, __ATOMIC_SEQ_CST); /* somebody may wait for this */
+    __atomic_sub_fetch(&control->open, 1, __ATOMIC_SEQ_CST); /* a test may wait for this */
     return r;
 }
 
@@ -314,7 +314,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
     return 0;
 }
 
-/* An InfiniBand port of the wire: the peer's address is found from its LID. */
+/* The LID of an InfiniBand port on the wire: the peer's address is derived from its LID. */
 uint16_t fake_lid(const struct device *d)
 {
     return d->roce ? 0 : d->wire ? (uint16_t)(d->ip[15] << 2) : 0x1c2;
@@ -352,7 +352,7 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
     pthread_mutex_unlock(&fake_lock);
     memcpy(ret, &attr,
            offsetof(struct ibv_port_attr,
-                    port_cap_flags2)); /* as much as old programs have room for */
+                    port_cap_flags2)); /* the size for which old programs have room */
     return 0;
 }
 
@@ -465,7 +465,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
     (void)event;
 }
 
-/* ---- what is opened on a device ---- */
+/* ---- objects of a device ---- */
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
@@ -545,7 +545,7 @@ enum ibv_fork_status ibv_is_fork_initialized(void)
     return (enum ibv_fork_status)control->forks;
 }
 
-/* A GPU's memory is a file here: nobody but this library sees it by the address that the GPU has for it. */
+/* A GPU's memory is a file here. Only this library can map the address that the GPU has for it. */
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t size, uint64_t iova,
                                  int fd, int access)
 {
@@ -558,7 +558,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t size
         errno = EOPNOTSUPP;
         return NULL;
     }
-    /* It stays: a packet of it may be sent once more when nobody knows the memory any more. */
+    /* The mapping stays: a packet from this memory may be sent again after the memory was deregistered. */
     void *exported = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     return exported == MAP_FAILED ? NULL /* -1: EBADF */
                                   : add_memory(pd, (void *)(uintptr_t)iova, size, access, exported);
@@ -627,7 +627,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
     pthread_mutex_lock(&fake_lock);
     while (r < 0 && (size = read(channel->fd, cq, sizeof(*cq))) == sizeof(*cq)) {
         for (struct queue *q = queues; q != NULL; q = q->next) {
-            if (&q->cq == *cq) { /* else it is destroyed already */
+            if (&q->cq == *cq) { /* otherwise it has been destroyed already */
                 q->told++;
                 *cq_context = q->cq.cq_context;
                 r = 0;
@@ -681,12 +681,12 @@ int ibv_destroy_cq(struct ibv_cq *cq)
             break;
         }
     }
-    while (q->told > 0) { /* until whoever was told has acknowledged it */
+    while (q->told > 0) { /* until the receiver of the events has acknowledged them */
         pthread_mutex_unlock(&fake_lock);
         sched_yield();
         pthread_mutex_lock(&fake_lock);
     }
-    for (int i = 0; i < QPS; i++) { /* whose end was refused: nothing of it completes any more */
+    for (int i = 0; i < QPS; i++) { /* none of a pair that wasn't destroyed completes any more */
         if (pairs[i].used && pairs[i].cq == q) {
             if (pairs[i].device->wire) {
                 wire_close(&pairs[i]);
@@ -713,7 +713,7 @@ void fake_complete_from(struct pair *p, uint64_t tag, int status, int opcode, ui
                         .qp_num = p->qp.qp_num};
 
     if (control->status != 0 && status == IBV_WC_SUCCESS) {
-        memset(&wc, 0xa5, sizeof(wc)); /* in an error only these count */
+        memset(&wc, 0xa5, sizeof(wc)); /* with an error only these fields are valid */
         wc.wr_id = tag;
         wc.qp_num = p->qp.qp_num;
         wc.status = (enum ibv_wc_status)control->status;

@@ -1,23 +1,25 @@
-/* fake.h: what a test tells the fake libibverbs.so.1. It has two sorts of devices:
+/* fake.h: how a test controls the fake libibverbs.so.1. It has three sorts of devices:
  *
- * fake0 (RoCE) and fake1 (InfiniBand) live in one process: queue pairs of one device reach each other by their numbers, and a
+ * fake0 (RoCE) and fake1 (InfiniBand) live in one process. Queue pairs of one device reach each other by their numbers, and a
  * request is executed when it is posted.
  *
  * With FOLIOT_FAKE_VERBS_WIRE in the environment there are others instead: RC over UDP, between processes, namespaces and
- * machines of the lab, with packet numbers, acknowledgements, retries and go-back-N (fake_wire.c). Its value has a device a
- * word: NAME=IP[,v1][,ib][,pHEX][,qHEX], of either family; `auto`, `auto6`: one for each IPv4 or global IPv6 address of an
- * interface but the loopback, fake_IF. `v1`: it has RoCE v1 GIDs only. `ib`: an InfiniBand port, LID last octet << 2, LMC 2.
- * `p`: P_Keys 0x7fff and that one; `q`: that one (0: an empty entry) and 0xffff; else 0xffff alone. As NICs do, it drops packets
- * of another partition, and of another LID than the one that it sends to. A packet leaves from the port of the
- * flow label (0xc000 + ...), so the fabric spreads lanes over paths as it does RoCEv2's. Carrier and address of the interface
- * become events of the port.
+ * machines of the lab, with packet numbers, acknowledgements, retries and go-back-N (fake_wire.c). Its value has a word for each
+ * device: NAME=IP[,v1][,ib][,pHEX][,qHEX], of either family.
+ *   - `auto`, `auto6`: a device fake_IF for each IPv4 or global IPv6 address of an interface except the loopback.
+ *   - `v1`: it has RoCE v1 GIDs only.
+ *   - `ib`: an InfiniBand port; its LID is the last octet << 2, its LMC 2.
+ *   - `p`: its P_Keys are 0x7fff and this one. `q`: this one (0: an empty entry) and 0xffff. Without either: 0xffff alone.
+ * Like a NIC, it drops packets of another partition, and packets from another LID than the one to which it sends. A packet leaves
+ * from the port of the flow label (0xc000 + ...), so the fabric spreads lanes over paths as it does with RoCEv2. Changes of the
+ * interface's carrier and address become events of the port.
  *
- * Both sorts have UD, too: on the wire a datagram is one UDP packet from a port of its queue pair, with the DSCP of its address
- * handle. With FOLIOT_FAKE_VERBS_LABELS it leaves from the port of the handle's flow label, as some devices have it.
- * FOLIOT_FAKE_VERBS_LATE names a file that is read all the time: "104 5" has datagrams of traffic class 104 come 5 ms later.
+ * Both sorts have UD, too. On the wire a datagram is one UDP packet from a port of its queue pair, with the DSCP of its address
+ * handle. With FOLIOT_FAKE_VERBS_LABELS it leaves from the port of the handle's flow label, as with some devices.
+ * FOLIOT_FAKE_VERBS_LATE names a file that is read all the time: with "104 5" datagrams of traffic class 104 come 5 ms later.
  *
- * With FOLIOT_FAKE_VERBS_RECORD, a recording of `foliot selftest rdma --record`, there are the devices that it names: with their
- * limits, ports and GIDs, and with queue pairs that come to an end as theirs did (fake_record.c). */
+ * With FOLIOT_FAKE_VERBS_RECORD, a recording of `foliot selftest rdma --record`, there are the recorded devices: with their
+ * limits, ports and GIDs, and with queue pairs that end as theirs did (fake_record.c). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,10 +50,10 @@ struct fake_control {
     bool no_gids;    /* the GID tables are empty */
     int status;      /* of the next completion, an enum ibv_wc_status; the rest of it is garbage */
     char small[32];  /* this device's port has an MTU of 1024 */
-    int gid_shift;   /* so much higher are the indices of GIDs than they were */
+    int gid_shift;   /* added to the indices of GIDs */
     int connect_ms; /* what a queue pair takes to RTR, and an address handle: the neighbour has to be resolved first */
     uint64_t memlock; /* bytes that may be registered; 0: all */
-    /* Of the wire: packets that are lost: those whose source port, taken modulo 4, has a bit here; of 10000 packets. */
+    /* On the wire: bit k: packets from source ports that are k modulo 4 are lost; so many of 10000 packets are lost. */
     uint32_t black_hole, loss;
     bool stamps;        /* devices opened from now on stamp completions by a clock of their own */
     uint8_t late_class; /* datagrams of this traffic class come later by */
@@ -60,7 +62,7 @@ struct fake_control {
     bool no_loopback; /* a device doesn't reach itself */
     char stuck
         [32]; /* what this device ("*": all) is to move between its own ends it moves when the queue pair is destroyed */
-    int stuck_count;       /* so many wait for that */
+    int stuck_count;       /* how many requests wait for that */
     bool no_dmabuf;        /* devices take no memory of GPUs */
     int gpu_reads;         /* from there, of any size */
     int writes;            /* that landed */
@@ -69,11 +71,12 @@ struct fake_control {
     uint16_t pkeys[2];     /* the table of a port without a wire; both 0: 0xffff alone */
     int pkey_index;        /* of the queue pair that was given one last */
     int calls;             /* how many functions were called */
-    int open;              /* what was opened and not closed */
+    int open;              /* objects that are open */
 };
 
-/* By dlsym("fake_control"), "fake_event". FOLIOT_FAKE_VERBS_LAG, _LIES and _MEMLOCK in the environment are there from the
- * start. With FOLIOT_FAKE_VERBS_CONTROL the struct is that file's first bytes, shared by all processes that name it. */
+/* The types of dlsym("fake_control") and dlsym("fake_event"). FOLIOT_FAKE_VERBS_LAG, _LIES and _MEMLOCK in the environment hold
+ * from the start. With FOLIOT_FAKE_VERBS_CONTROL the struct is that file's first bytes, and all processes that name the file
+ * share it. */
 typedef struct fake_control *(*fake_control_function)(void);
-/* An asynchronous event (enum ibv_event_type) of a device (NULL: all), of its port `port` or of queue pair `qp`. */
+/* Makes an asynchronous event (enum ibv_event_type) of a device (NULL: all), of its port `port` or of queue pair `qp`. */
 typedef void (*fake_event_function)(const char *device, int event, int port, uint32_t qp);

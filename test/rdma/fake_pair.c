@@ -1,4 +1,4 @@
-/* fake_pair.c: queue pairs of the fake library, and what those of one process do: a request is executed when it is posted. */
+/* fake_pair.c: queue pairs of the fake library. If both are in one process, a request is executed when it is posted. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static unsigned held_of(bool gpu)
     return count;
 }
 
-/* All but the newest so many, of GPUs or of the host. */
+/* Puts all writes but the newest `kept` into memory: those to a GPU, or those to the host. */
 static void land(bool gpu, unsigned kept)
 {
     unsigned most = held_of(gpu);
@@ -109,7 +109,7 @@ bool fake_write(const struct pair *p, uint32_t key, uint8_t *to, const void *fro
     return true;
 }
 
-/* What was written before is there. */
+/* Executes a read: all earlier writes are in memory by then. */
 static bool read_there(const struct pair *p, uint32_t key, const uint8_t *from, uint8_t *to,
                        uint32_t size)
 {
@@ -144,7 +144,7 @@ void fake_flush(struct pair *p)
 
 /* ---- within the process ---- */
 
-/* On the wire numbers are a device's: another one's may be the same. */
+/* A number on the wire is a device's: another device may have the same number. */
 bool fake_loops(const struct pair *p)
 {
     const struct ibv_ah_attr *ah = &p->attr.ah_attr;
@@ -168,7 +168,7 @@ static struct pair *peer_of(struct pair *p)
     return NULL;
 }
 
-/* Status of the request at who posted it. */
+/* Executes a request. Returns its status for the requester. */
 static int execute(struct pair *p, const struct ibv_send_wr *w)
 {
     struct pair *peer = peer_of(p);
@@ -183,7 +183,7 @@ static int execute(struct pair *p, const struct ibv_send_wr *w)
     }
     if ((peer == p ? control->no_loopback : control->drop) || peer == NULL ||
         peer->attr.qp_state < IBV_QPS_RTR || peer->attr.qp_state == IBV_QPS_ERR ||
-        (peer != p && /* what NICs check of packets to the same queue pair isn't known */
+        (peer != p && /* it isn't known what NICs check in packets to the same queue pair */
          !fake_hears(fake_pkey(p->device, p->attr.pkey_index),
                      fake_pkey(peer->device, peer->attr.pkey_index)))) {
         return peer != NULL && control->dead_status != 0 ? control->dead_status
@@ -234,7 +234,7 @@ static void keep_stuck(struct pair *p, const struct ibv_send_wr *w)
     *s = (struct stuck){.pair = p, .request = *w, .from = *w->sg_list};
 }
 
-/* The pair is about to be destroyed. */
+/* Called before the pair is destroyed. */
 static void move_stuck(struct pair *p)
 {
     for (int i = 0; i < control->stuck_count;) {
@@ -272,7 +272,7 @@ static void post_here(struct pair *p, const struct ibv_send_wr *w)
     }
 }
 
-/* ---- what a program calls ---- */
+/* ---- verbs ---- */
 
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *w, struct ibv_send_wr **bad)
 {
@@ -331,7 +331,7 @@ static struct pair *unused(void)
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
-    static uint32_t number = 0x11; /* given in rising order */
+    static uint32_t number = 0x11; /* given out in rising order */
     struct device *device = context_of(pd->context)->device;
     struct pair *p = NULL;
 
@@ -368,7 +368,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
     return r == 0 ? &p->qp : NULL;
 }
 
-/* What the mask names is kept. */
+/* Keeps the attributes of the mask. */
 static void keep(struct ibv_qp_attr *own, const struct ibv_qp_attr *attr, int mask)
 {
     own->qp_state = attr->qp_state;

@@ -1,4 +1,4 @@
-/* fake_record.c: devices of the fake library as a recording has them: `foliot selftest rdma --record`. */
+/* fake_record.c: devices of the fake library from a recording of `foliot selftest rdma --record`. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static enum ibv_mtu mtu_number(unsigned bytes)
 }
 
 static struct recorded
-    recordings[DEVICES]; /* the library may be closed: nothing else would know of them */
+    recordings[DEVICES]; /* static: nothing else points to them when the library is closed */
 
 static struct device *device_named(const char *name)
 {
@@ -37,7 +37,7 @@ static struct device *device_named(const char *name)
     return d;
 }
 
-/* The number behind that word; 0 without it. */
+/* The number after that word; 0 without the word. */
 static long long value(const char *text, const char *word)
 {
     char wanted[64];
@@ -101,7 +101,7 @@ static void take_gid(struct recorded_port *p, unsigned port, unsigned index, con
     }
 }
 
-/* The most frequent status of a request whose queue pair's peer was in error: neither good nor flushed. */
+/* The most frequent status of requests to a peer in error: neither success nor a flush. */
 static int dead_status(const char *text)
 {
     int status, used, most = 0;
@@ -183,7 +183,7 @@ void record_devices(const char *file)
         }
     }
     if (in == NULL) {
-        abort(); /* a test that names no file of its own */
+        abort(); /* the test has no file of its own */
     }
     fclose(in);
 }

@@ -1,4 +1,4 @@
-/* fake_ud.c: of the fake library: datagrams, in one process and on the wire, addresses, and completions with stamps. */
+/* fake_ud.c: the fake library's datagrams, in one process and on the wire, its addresses, and completions with stamps. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "fake_internal.h"
 
-/* ---- completions with stamps: by a clock that has nothing to do with the host's ---- */
+/* ---- completions with stamps, by a clock that is independent of the host's ---- */
 
 enum { TICKS_KHZ = 125000 };
 
@@ -116,7 +116,7 @@ void fake_stamping(struct verbs_context *verbs)
 
 /* ---- datagrams within the process ---- */
 
-/* What a header would say isn't there: nobody may rely on it. */
+/* The bytes of the header are garbage: no program may rely on them. */
 void fake_datagram(struct pair *p, uint32_t from_qp, uint32_t key, const void *bytes, uint32_t size)
 {
     const struct receive *r = &p->receives[p->head];
@@ -133,7 +133,7 @@ void fake_datagram(struct pair *p, uint32_t from_qp, uint32_t key, const void *b
     fake_complete_from(p, r->tag, IBV_WC_SUCCESS, IBV_WC_RECV, FAKE_HEAD + size, from_qp);
 }
 
-/* Gone as soon as it is sent, whoever gets it. */
+/* Complete as soon as it is sent, also without a receiver. */
 int fake_execute_datagram(const struct pair *p, const struct ibv_send_wr *w)
 {
     const struct address *to = (const struct address *)w->wr.ud.ah;
@@ -161,7 +161,7 @@ uint16_t wire_port_of_label(uint32_t label)
     return (uint16_t)(((label & 0x3fff) ^ (label >> 14)) | 0xc000);
 }
 
-/* Where it leaves from: the queue pair's own socket, or one of its label's, to be closed. */
+/* The socket from which it leaves: the queue pair's own, or one for the label's port, which the caller closes. */
 static int socket_of(struct pair *p, const struct ibv_ah_attr *ah, bool *ret_close)
 {
     const uint32_t label = ah->grh.flow_label;
@@ -170,7 +170,7 @@ static int socket_of(struct pair *p, const struct ibv_ah_attr *ah, bool *ret_clo
     if (*ret_close) {
         return wire_socket(p->device->ip, wire_port_of_label(label), true);
     }
-    if (p->out_fd < 0) { /* as rxe: a port by the queue pair's number, whatever the label */
+    if (p->out_fd < 0) { /* like rxe: the port follows from the queue pair's number */
         p->source_port = wire_port_of_label(p->qp.qp_num * 2654435761u >> 12);
         p->out_fd = wire_socket(p->device->ip, p->source_port, true);
     }
@@ -218,7 +218,7 @@ int wire_post_datagram(struct pair *p, const struct ibv_send_wr *w)
     return 0;
 }
 
-/* Datagrams that come later than they would. */
+/* Datagrams that are delivered later. */
 static struct late {
     int64_t due_ns;
     uint32_t to_qp, from_qp, key, size;

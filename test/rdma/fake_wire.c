@@ -1,8 +1,8 @@
 /* fake_wire.c: RC over UDP for the fake library: packet numbers, cumulative acknowledgements, go-back-N, retries, RNR.
  *
- * A queue pair's number is the UDP port at which it receives (20000..32767: not among those that the kernel gives away). What it
- * sends, acknowledgements too, leaves from another socket, from the port of its flow label. One thread is the NIC of the process:
- * it takes what comes, acknowledges, resends. */
+ * A queue pair's number is the UDP port at which it receives (20000..32767: outside the range from which kernels choose). It
+ * sends packets, also acknowledgements, from another socket, from the port of its flow label. One thread plays the NIC of the
+ * process: it receives, acknowledges and sends again. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ int64_t wire_now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* a - b of packet numbers of 24 bits. */
+/* a - b, for packet numbers of 24 bits. */
 static int32_t ahead(uint32_t a, uint32_t b)
 {
     return (int32_t)((a - b) << 8) >> 8;
@@ -96,7 +96,7 @@ static bool ip_of_text(const char *text, uint8_t ret_ip[16])
     return inet_pton(AF_INET6, text, ret_ip) == 1;
 }
 
-/* False: of another family, or only this link's. */
+/* False: another family, or a link-local address. */
 static bool ip_of_interface(const struct ifaddrs *i, uint8_t ret_ip[16])
 {
     struct sockaddr_in in;
@@ -161,7 +161,7 @@ void wire_devices(const char *words)
     }
 }
 
-/* The interface that has the device's address; as rxe, the largest MTU that leaves room for headers. */
+/* Finds the interface with the device's address. Like rxe it takes the largest MTU that leaves room for headers. */
 void wire_look(struct device *d)
 {
     struct ifaddrs *all = NULL;
@@ -241,7 +241,7 @@ static void send_packet(struct pair *p, const struct packet *of, const void *byt
     if (!control->drop && p->out_fd >= 0 &&
         (control->black_hole >> (p->source_port & 3) & 1) == 0 &&
         (dice >> 33) % 10000 >= control->loss) {
-        /* what the kernel refuses is lost, as on any network */
+        /* a packet that the kernel refuses is lost, as on any network */
         (void)!sendmsg(p->out_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
 }
@@ -267,7 +267,7 @@ static int64_t timeout_ns(const struct pair *p)
     return p->attr.timeout == 0 ? INT64_MAX / 2 : 4096LL << p->attr.timeout;
 }
 
-/* As much as the window has room for, from `next` on. */
+/* Sends packets from `next` on, as many as the window has room for. */
 static void transmit(struct pair *p, int64_t now)
 {
     const uint32_t mtu = mtu_of(p->attr.path_mtu);
@@ -394,7 +394,7 @@ static void acknowledged(struct pair *p, uint32_t up_to, int64_t now)
 static void on_reply(struct pair *p, const struct packet *h, int64_t now)
 {
     if (ahead(h->number, p->unacked) < 0 || ahead(h->number, p->end) > 0) {
-        return; /* of a time long gone */
+        return; /* an old packet */
     }
     acknowledged(p, h->kind == ACK ? (h->number + 1) & 0xffffff : h->number, now);
     if (p->attr.qp_state != IBV_QPS_RTS) {
@@ -442,7 +442,7 @@ static void on_time(struct pair *p, int64_t now)
 
 /* ---- receiving ---- */
 
-/* 0: it is in its place; else how to answer. */
+/* Puts a packet into memory. Returns 0, or the kind of the answer. */
 static enum packet_kind place(struct pair *p, const struct packet *h, const uint8_t *bytes,
                               uint32_t size)
 {
@@ -501,7 +501,7 @@ static void on_data(struct pair *p, const struct packet *h, const uint8_t *bytes
     p->ack_due = true;
 }
 
-/* Of the same partition, one of both ends a full member of it; and of the LID to which it sends. */
+/* True if both ends have one partition, one of them is a full member, and the packet is for this LID. */
 static bool is_expected(const struct pair *p, const struct packet *h)
 {
     return fake_hears(fake_pkey(p->device, p->attr.pkey_index), h->pkey) &&
@@ -635,7 +635,7 @@ void wire_mark(int fd, const uint8_t ip[16], int traffic_class)
                       sizeof(traffic_class));
 }
 
-/* An InfiniBand port's address is found from its LID. */
+/* An InfiniBand port's address is derived from its LID. */
 void wire_peer(const struct device *d, const struct ibv_ah_attr *ah, uint8_t ret_ip[16])
 {
     memcpy(ret_ip, d->roce ? ah->grh.dgid.raw : d->ip, 16);

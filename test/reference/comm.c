@@ -1,8 +1,8 @@
 /* comm.c: messages over the connections of one communicator.
  *
- * The control connection carries headers in order, each followed by the first bytes of its message (all of
- * it where there are no data connections). The rest is cut into pieces for the data connections in turn; both ends
- * compute the same cut, so a piece needs no header. */
+ * The control connection carries headers in order. Each header is followed by the first bytes of its message (by all of them if
+ * there are no data connections). The rest is cut into pieces for the data connections in turn. Both ends compute the same cut,
+ * so a piece needs no header. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -23,7 +23,7 @@ static void fail(struct comm *comm, const char *what, int error)
     }
 }
 
-/* Moves what can be moved without waiting. Bytes, 0 for none, -1 for a broken connection. */
+/* Moves as many bytes as possible without waiting. Returns their number, 0 for none, -1 for a broken connection. */
 static ssize_t move(struct comm *comm, int fd, struct iovec *iov, int count)
 {
     const struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)count};
@@ -42,7 +42,7 @@ static ssize_t move(struct comm *comm, int fd, struct iovec *iov, int count)
 
 /* -- pieces on the data connections */
 
-/* False: nothing moved. */
+/* False if nothing moved. */
 static bool piece_progress(struct comm *comm, int socket)
 {
     struct piece *p = comm->first[socket];
@@ -66,8 +66,8 @@ static bool piece_progress(struct comm *comm, int socket)
     return true;
 }
 
-/* As NCCL's helpers do: sleeps without work, spins with it. Not where processors are few and would be what
- * is measured: there it waits REFERENCE_WAIT_US when nothing moved. */
+/* Like NCCL's helpers it sleeps without work and spins with it. On a machine with few processors spinning would itself be
+ * measured: there it waits REFERENCE_WAIT_US when nothing moved. */
 static void *helper_main(void *arg)
 {
     struct helper *h = arg;
@@ -87,7 +87,7 @@ static void *helper_main(void *arg)
         for (int i = h->first; i < h->first + h->count; i++) {
             moved |= piece_progress(comm, i);
         }
-        pthread_mutex_unlock(&h->lock); /* for whoever adds work or stops us */
+        pthread_mutex_unlock(&h->lock); /* lets other threads add work or stop this one */
         if (!moved && wait_us > 0) {
             usleep(wait_us);
         }
@@ -100,7 +100,7 @@ static void *helper_main(void *arg)
 static void add_piece(struct comm *comm, int socket, struct piece *piece)
 {
     struct helper *h = &comm->helpers[socket % comm->threads];
-    const int slot = socket / comm->threads + h->first; /* so that neighbours go to other threads */
+    const int slot = socket / comm->threads + h->first; /* neighbours use different threads */
 
     pthread_mutex_lock(&h->lock);
     piece->next = NULL;
@@ -138,7 +138,7 @@ static void deal_out(struct comm *comm, struct part *part, size_t from)
 
 /* -- the control connection */
 
-/* Bytes of a message that go with its header. */
+/* The bytes of a message that follow its header. */
 static size_t inline_size(const struct comm *comm, size_t size)
 {
     return comm->sockets == 0 || size < INLINE_MAX ? size : INLINE_MAX;
@@ -295,7 +295,7 @@ void comm_queue(struct comm *comm, struct request *request)
     }
     request->queued = true;
     if (comm->queue_count == NCCL_REQUEST_MAX) {
-        return; /* only with a request handed out twice */
+        return; /* only if a request is handed out twice */
     }
     comm->queue[comm->queue_count++] = request;
     if (planted(PLANT_REORDERED) && comm->sends && comm->queue_count >= 2 &&

@@ -1,5 +1,5 @@
-/* connect.c: how the connections of a communicator come about, one poll at a time. The sender connects; each
- * connection says first whose it is. */
+/* connect.c: opens the connections of a communicator, one poll at a time. The sender connects. The first message of each
+ * connection is a hello with the communicator's id. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -109,7 +109,7 @@ static struct comm *begin_connect(const struct handle *handle)
     return comm;
 }
 
-/* 1: hello said; 0: not yet; -1: broken. */
+/* 1: the hello is sent; 0: not yet; -1: broken. */
 static int say_hello(struct comm *comm, int index)
 {
     struct pollfd p = {comm->fds[index], POLLOUT, 0};
@@ -171,7 +171,7 @@ enum nccl_result connect_poll(struct handle *handle, struct comm **ret_comm)
 
 /* -- the receiver */
 
-/* Whose connection is it? true: taken over or thrown away, false: not known yet. */
+/* Reads the hello of a connection. True: the connection is assigned or closed; false: the hello is incomplete. */
 static bool hear_hello(struct listener *l, int i, enum nccl_result *result)
 {
     struct hello *hello = &l->hello[i];
@@ -187,7 +187,7 @@ static bool hear_hello(struct listener *l, int i, enum nccl_result *result)
     }
     if (n <= 0 || hello->magic != MAGIC || hello->cookie != l->cookie || hello->index > CONTROL ||
         (hello->sockets & 0xffff) > SOCKET_MAX || hello->sockets >> 16 > THREAD_MAX) {
-        close(l->pending[i]); /* a stranger, or a peer that gave up */
+        close(l->pending[i]); /* not a peer, or a peer that gave up */
         *result = planted(PLANT_GARBAGE_DIES) ? NCCL_INTERNAL_ERROR : *result;
         return true;
     }

@@ -1,4 +1,4 @@
-/* plant.c: the planted bugs that need more than a line where they sit. */
+/* plant.c: the planted bugs that need more than one line. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -51,7 +51,7 @@ void plant_thread(void)
     detach(sleep_on, NULL);
 }
 
-/* The second half of each 8-byte word first, and the pause in the middle of the first. */
+/* Copies the second half of each 8-byte word first, and pauses in the middle of the first word. */
 void plant_copy_torn(char *to, const char *from, size_t size)
 {
     for (size_t at = 0; at < size; at += 8) {

@@ -58,7 +58,7 @@ void say(int level, const char *format, ...)
 
 /* -- devices */
 
-/* NCCL_SOCKET_IFNAME as NCCL reads it: beginnings of names, "=" for whole names, "^" for all others. */
+/* Matches NCCL_SOCKET_IFNAME as NCCL does: beginnings of names; "=" for whole names; "^" for all others. */
 static bool wanted(const char *name)
 {
     const char *list = getenv("NCCL_SOCKET_IFNAME");
@@ -145,7 +145,7 @@ static enum nccl_result init_once(nccl_logger log)
     return device_count > 0 ? NCCL_SUCCESS : NCCL_SYSTEM_ERROR;
 }
 
-/* -- what all versions share */
+/* -- shared by all versions */
 
 static enum nccl_result init_v9(nccl_logger log)
 {
@@ -379,7 +379,7 @@ static enum nccl_result iflush(void *receive_comm, int n, void **data, int *size
                                void **request)
 {
     *request = NULL;
-    return NCCL_INTERNAL_ERROR; /* host memory only: nobody asks */
+    return NCCL_INTERNAL_ERROR; /* host memory only: NCCL doesn't call it */
 }
 
 static void finish_receive(struct comm *comm, struct request *r, int *sizes)

@@ -1,14 +1,15 @@
-/* reference.h: what the parts of the reference plugin share.
+/* reference.h: shared by the parts of the reference plugin.
  *
- * The reference does what NCCL's own socket transport does, and no more: a connection for control and up to
- * REFERENCE_NSOCKS_PERTHREAD x REFERENCE_NTHREADS for data per communicator, messages cut evenly over them in turn (no
- * piece under 64 KiB), helper threads that spin while they have work (REFERENCE_WAIT_US: wait so long instead), small
- * messages inline in the control stream. With no threads (the default, as NCCL has it on an unknown NIC) all goes over the
- * control connection, driven by test().
- * An error of any connection is the end of the communicator.
+ * The reference does what NCCL's own socket transport does, and no more:
+ *   - Each communicator has one connection for control, and up to REFERENCE_NSOCKS_PERTHREAD x REFERENCE_NTHREADS for data.
+ *   - Messages are cut evenly over the data connections in turn. No piece has less than 64 KiB.
+ *   - Helper threads spin while they have work. With REFERENCE_WAIT_US they wait so long instead.
+ *   - Small messages are inline in the control stream.
+ * With no threads (the default, as NCCL's on an unknown NIC) everything goes over the control connection, driven by test(). An
+ * error of any connection ends the communicator.
  *
- * It is the baseline of comparisons and the patient of the conformance host: built with -DPLANTS=1 it
- * carries one bug of your choice, REFERENCE_PLANT=name. */
+ * It is the baseline of comparisons, and the test subject of the conformance host: built with -DPLANTS=1 it has one bug of
+ * choice, REFERENCE_PLANT=name. */
 #pragma once
 #include <netinet/in.h>
 #include <pthread.h>
@@ -37,9 +38,9 @@
 enum plant {
     PLANT_NONE,
     PLANT_LATE_WRITE,        /* a finished message is written once more, 3 ms later */
-    PLANT_LOST_MESSAGE,      /* said to be sent, never was */
+    PLANT_LOST_MESSAGE,      /* reported as sent, but never sent */
     PLANT_SWAPPED_TAGS,      /* buffers of a group filled as they come */
-    PLANT_SHORT_SIZE,        /* says the buffer's size, not the message's */
+    PLANT_SHORT_SIZE,        /* reports the buffer's size, not the message's */
     PLANT_DOUBLE_COMPLETION, /* a request is done, and is done again */
     PLANT_LEAKED_FD,
     PLANT_LEAKED_THREAD,
@@ -50,7 +51,7 @@ enum plant {
     PLANT_EARLY_DONE,       /* a send is done before its buffer was read */
     PLANT_ZERO_STUCK,       /* empty messages never arrive */
     PLANT_DEAF,             /* never notices that the peer died */
-    PLANT_RETRY_SENT,       /* "try again", but it was sent */
+    PLANT_RETRY_SENT,       /* "try again", although it was sent */
     PLANT_NO_CLOEXEC,
     PLANT_PADDED,     /* a short message clears the rest of its buffer */
     PLANT_ABORT_HANG, /* close waits for requests in flight */
@@ -77,9 +78,9 @@ struct part {
     size_t capacity, size;
     int tag;
     bool matched;    /* receive: its header has come */
-    atomic_int left; /* pieces that are not through, plus one while they are dealt out */
+    atomic_int left; /* pieces that are not done, plus one while they are dealt out */
     struct piece pieces[SOCKET_MAX];
-    char *bounce; /* a planted bug's */
+    char *bounce; /* of a planted bug */
 };
 
 struct request {
@@ -90,14 +91,14 @@ struct request {
     struct part part[GROUP_MAX];
 };
 
-/* Leads each message on the control connection. */
+/* Precedes each message on the control connection. */
 struct header {
     uint64_t size;
     int32_t tag;
     uint32_t magic;
 };
 
-/* First on each connection. */
+/* The first bytes of each connection. */
 struct hello {
     uint64_t magic, cookie;
     uint32_t index, sockets;
@@ -117,20 +118,20 @@ struct comm {
     int sockets, threads, fds[SOCKET_MAX + 1];
     struct hello hello[SOCKET_MAX + 1]; /* while connecting */
     size_t hello_moved[SOCKET_MAX + 1];
-    int connected; /* sender: connections that said hello; receiver: that were heard */
+    int connected; /* sender: connections that sent a hello; receiver: connections whose hello came */
     uint64_t cookie;
     atomic_int error; /* enum nccl_result */
     struct request requests[NCCL_REQUEST_MAX];
-    struct request *queue[NCCL_REQUEST_MAX]; /* control part not through yet, in order */
+    struct request *queue[NCCL_REQUEST_MAX]; /* whose control part isn't done, in order */
     int queue_count;
     struct header header;
-    struct part *current; /* receive: whose bytes are on the control connection */
+    struct part *current; /* receive: the part whose bytes are on the control connection */
     unsigned next_socket, message_count;
     struct piece *first[SOCKET_MAX], *last[SOCKET_MAX];
     struct helper helpers[THREAD_MAX];
 };
 
-/* What NCCL ships: it must fit into the handle, state of a connect that is under way included. */
+/* NCCL ships this struct. It must fit into the handle, together with the state of a connect that has begun. */
 struct handle {
     struct sockaddr_in address;
     uint64_t magic, cookie;
@@ -171,7 +172,7 @@ void listener_free(struct listener *listener);
 /* *ret_comm stays NULL until all connections are there. */
 enum nccl_result connect_poll(struct handle *handle, struct comm **ret_comm);
 enum nccl_result accept_poll(struct listener *listener, struct comm **ret_comm);
-/* What the environment says, within limits. */
+/* The environment's value, within limits. */
 int count_of(const char *name, int fallback, int low, int high);
 
 /* comm.c: messages over the connections of a communicator. */
@@ -183,7 +184,7 @@ void comm_queue(struct comm *comm, struct request *request);
 void comm_progress(struct comm *comm);
 bool request_done(const struct request *request);
 
-/* plant.c: the bugs that need more than a line. */
+/* plant.c: bugs that need more than one line. */
 void plant_late_write(void *data, size_t size);
 void plant_thread(void);
 void plant_copy_torn(char *to, const char *from, size_t size);

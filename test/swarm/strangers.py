@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""strangers.py FOLIOT-SIM [--seed N] [--worlds N] [--known SEED:WHAT…] [--show] [--keep FOLDER] [--rows FILE]: another draw, another judge.
+"""strangers.py FOLIOT-SIM [--seed N] [--worlds N] [--known SEED:WHAT…] [--show] [--keep FOLDER] [--rows FILE]: random worlds from
+another draw, with another judge.
 
-It shares neither the draw nor the judge with `foliot sim swarm`: scenario files are written from the manual alone (docs/scenarios.md), and what
-the agents told is read as data (`foliot sim run --json --findings`). The judge knows where packets can go, and nothing else: a path is a NIC,
-a spine or none, a NIC; a fault takes some of them.
+It shares neither the draw nor the judge with `foliot sim swarm`. Scenario files are written from the manual alone
+(docs/scenarios.md), and the agents' findings are read as data (`foliot sim run --json --findings`). The judge knows only where
+packets can go: a path is a NIC, a spine or none, and a NIC; a fault takes some of the paths.
 
-  wrong    an element is named, and a path that crosses it in that direction is not taken by any fault of the last 25 s
-  list     `unknown, one of …` with all that it may be, none of which is, contains or can't be told from something at fault
-  false    a path is called dead, lossy or silent, and no fault took any path between these two
-  missed   a fault alone in its time took all packets of its paths for 5 s, or 20 % for 15 s, and nothing was told of them
-  clock    a bound of the scenario about the clock is broken (clock_bounds): these are measured by the checkers of scenarios, which have no line in
-           common with the invariants of `foliot sim swarm`
-  number   (not judged) faults of which the element was named within 5 s
+wrong    an element is named, but some path that crosses it in that direction was taken by no fault of the last 25 s
+list     `unknown, one of …` with all candidates, but no candidate is or contains an element with a fault, or can't be told from
+         one
+false    a path is called dead, lossy or silent, although no fault took any path between these two
+missed   a fault alone in its time took all packets of its paths for 5 s, or 20 % for 15 s, and no finding reports it
+clock    a bound of the scenario about the clock is broken (clock_bounds). The checkers of scenarios measure these. They have no
+         line in common with the invariants of `foliot sim swarm`
+number   (not judged) faults whose element was named within 5 s
 """
 import argparse
 import concurrent.futures
@@ -29,7 +31,7 @@ TELLS = LOST | {"path-slow", "link-down", "link-flapping", "nic-gone"}
 SILENT = {"agent-kill", "agent-stop", "reboot", "suspend"}
 
 
-# ---- what is drawn --------------------------------------------------------------------------------------------------
+# ---- the draw ---------------------------------------------------------------------------------------------------------
 
 def draw_fabric(dice):
     leaves = dice.choice([1, 2, 2, 3, 3, 4])
@@ -47,7 +49,7 @@ def draw_fabric(dice):
 
 
 def draw_target(dice, fabric, kinds):
-    """Words of the scenario file, and the same for the judge."""
+    """Draws a fault's target: its words in the scenario file, and the same for the judge."""
     kind = dice.choice(kinds)
     host, other = dice.sample(range(fabric["hosts"]), 2)
     nic, far = dice.randrange(fabric["nics_per_host"]), dice.randrange(fabric["nics_per_host"])
@@ -100,7 +102,8 @@ def draw_fault(dice, fabric, begin, until):
 
 
 def draw_clocks(dice, fabric):
-    """Oscillators, and at times a clock that breaks: from numbers of its own, so that fabrics and faults stay what they were."""
+    """Draws oscillators, and sometimes a clock that breaks. It has random numbers of its own, so that fabrics and faults stay the
+    same."""
     clocks = {"offset": dice.choice(["1ms", "10s", "1h"]), "ppm": dice.choice([5, 50, 150]), "wander": dice.choice([1, 10, 40]),
               "guard": dice.choice(["yes", "yes", "no"]), "anchors": dice.choice([0, 0, 2])}
     host = dice.randrange(fabric["hosts"])
@@ -113,8 +116,9 @@ def draw_clocks(dice, fabric):
 
 
 def clock_bounds(world):
-    """What must hold whatever was drawn: an interval that excludes the others' is never SYNCED, of a host whose clock nothing broke; nor is a
-    page that nobody writes. After a clock broke, too, if something in the host shows it at once. One timeline at the end."""
+    """Conditions that must hold in any world. A host whose clock never broke must not be SYNCED if its interval excludes the
+    others'. A page must not be SYNCED if it is no longer written. After a clock broke the same holds, if something in the host
+    shows it at once. At the end there is one timeline."""
     bounds = ["{what: clock.hard.outside, equals: 0}", "{what: clock.stale, equals: 0}", "{what: clock.backwards, equals: 0}", "{what: false.liar, equals: 0}",
               "{what: false.step, equals: 0}"]
     broken = [i for i, fault in enumerate(world["all"]) if fault["kind"] in ("suspend", "reboot")
@@ -132,8 +136,8 @@ def draw_world(seed):
     more, broken = draw_clocks(random.Random(f"strangers' clocks {seed}"), fabric)
     clocks = {**clocks, **more, "stamps": "mixed" if seed % 6 == 0 else clocks["stamps"]}
     if clocks["noise"] == "200ns" and clocks["stamps"] != "nic":
-        clocks["noise"] = "100ns"  # agents make no time of software stamps that may be a microsecond off
-    early = dice.random() < 0.2  # while ways are being learned
+        clocks["noise"] = "100ns"  # agents use no software stamps that may be wrong by a microsecond
+    early = dice.random() < 0.2  # while agents learn the ways
     faults = [draw_fault(dice, fabric, 3 if early else 15, 15 if early else 30) for _ in range(dice.choice([0, 1, 1, 1, 2, 2, 3]))]
     lines = [{"at": 0, "kind": "version", "target": f"hosts 0-{max(0, fabric['hosts'] // 2 - 1)}", "version": 2}] if dice.random() < 0.25 else []
     traffic = []
@@ -184,7 +188,7 @@ class Fabric:
         return end[1] % self.leaves if self.rail else end[0] * self.leaves // self.hosts
 
     def through(self, what, direction):
-        """Ways that cross it; `up` is from the host or leaf."""
+        """The ways that cross it. Direction `up` is from the host or the leaf."""
         up, down = direction in ("up", "both"), direction in ("down", "both")
         kind = what[0]
         if kind == "nic":
@@ -210,7 +214,7 @@ class Fabric:
         return self.through(fault["target"], fault["direction"] if fault["kind"] in ("blackhole", "loss", "delay") else "both")
 
     def element(self, told):
-        """What a finding names, in these words; None: something else."""
+        """The element that a finding names, in the words of this file; None: something else."""
         place, far = told["a"], told["b"]
         if told["kind"] == "nic" and place:
             return ("nic",) + divmod(place["number"], self.nics)
@@ -225,7 +229,8 @@ class Fabric:
         return None
 
     def crossed(self, told):
-        """Sets of ways, one of which must be at fault for the name to be right: each direction where none is told."""
+        """Sets of ways. For the name to be right, one set must have a fault. A finding without a direction has a set for each
+        direction."""
         element = self.element(told)
         if element is None:
             return []
@@ -269,7 +274,8 @@ def judge(world, findings):
 
 
 def between(fabric, told, way):
-    """That way goes between the two that the finding is about, whichever way round; whom it leaves open may be anybody."""
+    """True if the way goes between the two ends of the finding, in either direction. An end that the finding leaves open matches
+    any."""
     hosts = {told["from_host"], told["to_host"]} | {end // fabric.nics for end in (told["from"], told["to"]) if end is not None}
     return hosts - {None} <= {way[0][0], way[2][0]}
 
@@ -358,7 +364,7 @@ def main():
 
 
 def write_rows(file, first, played, counts):
-    """For the soak: names that are wrong have a limit, and all that a world can break is told."""
+    """Rows of the soak: wrong names have a limit, and each kind of error has a row."""
     by = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
     rows = [{"id": "swarm.strangers.worlds", "value": played, "unit": "worlds", "must": 200, "better": "higher"}] + [
         {"id": f"swarm.strangers.{kind}", "value": counts.get(kind, 0), "unit": "worlds", "must": 0, "aim": 0, "better": "lower"}

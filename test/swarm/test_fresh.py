@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""test_fresh.py FOLIOT-SIM [FIRST-SEED]: worlds that nobody has played before, judged by docs/swarm.md's invariants.
+"""test_fresh.py FOLIOT-SIM [FIRST-SEED]: worlds of fresh seeds, judged by docs/swarm.md's invariants.
 
-Each run draws new seeds and prints them: SMALL worlds of at most 10 NICs, which cost 0.1 s of a processor each, then WIDE ones of any
-size. KNOWN are invariants that don't hold in every world, each with the share of worlds that may break it. Only more than that, by
-chance's measure, fails the test; which worlds broke them is printed all the same. A world that breaks any other fails it. The command
-of the world and its shrunk scenario are printed.
+Each run draws new seeds and prints them: SMALL worlds of at most 10 NICs, which cost 0.1 s of processor time each, then WIDE ones
+of any size. KNOWN has the invariants that don't hold in every world, each with the share of worlds that may break it. The test
+fails only if significantly more worlds break one of them; the worlds that broke them are printed in any case. A world that breaks
+any other invariant fails the test. The command of the world and its shrunk scenario are printed.
 
-In the first line each has the share that broke it in the last soak. Those of the second broke in none, but 2,100 worlds don't show
-less than one of 1,000: with new seeds a run of 160 would be red by chance. So three worlds may break one of them, four fail. The
-soak (bench/swarm.py) counts each, and of the worlds of fixed seeds none may.
+In the first line of KNOWN each invariant has the share that broke it in the last soak. In the second line are invariants that no
+world of the soak broke. But 2,100 worlds can't show a share below one in 1,000: with new seeds a run of 160 would fail by chance.
+So three worlds may break one of them; four fail the test. The soak (bench/swarm.py) counts each. With fixed seeds no world may
+break one.
 """
 import glob
 import json
@@ -20,20 +21,20 @@ import tempfile
 import time
 
 SMALL, SMALL_NICS, WIDE = 150, 10, 10
-SLICE = 25  # seeds of one process
-# Shares of small worlds and of worlds of any size that broke it: of 1,920 and 188, docs/swarm.md, "Where it stands".
+SLICE = 25  # seeds for one process
+# Shares of small worlds and of worlds of any size that broke it: of 1,920 and 188; docs/swarm.md, "Where it stands".
 KNOWN = {"back": (0.0105, 0.04), "p99": (0.011, 0.03), "late": (0.001, 0.005), "accused": (0.0005, 0.027), "edge": (0.001, 0.016),
          "holdover": (0.001, 0.006), "stepped": (0.0016, 0.006), "epoch": (0.0016, 0.005), "utc": (0.001, 0.005), "wrong": (0.0016, 0.016),
          **dict.fromkeys(("hard", "timeline", "false", "missed", "stale", "backwards"), (0.0003, 0.003))}
 
 
 def play(simulator, first, count, *more):
-    """The worlds of so many seeds, as the simulator tells them."""
+    """The simulator's results for so many worlds."""
     words = [simulator, "swarm", "--json", "--seeds", f"{first}..{first + count - 1}", *more]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     if done.returncode == 2 and not lines:
-        return []  # no world that small among these seeds
+        return []  # none of these seeds gives a world that small
     if done.returncode not in (0, 1) or "worlds" not in lines[-1]:
         sys.exit(f"{' '.join(words)} ended with status {done.returncode}: {done.stderr[-2000:]}")
     return lines[:-1]
@@ -52,7 +53,8 @@ def shrunk(simulator, seed, name):
 
 
 def most(name, small, wide):
-    """So many worlds may break it: where all worlds are like the soak's, fewer than one run in 100,000 has more (Poisson)."""
+    """The number of worlds that may break it: if all worlds are like the soak's, fewer than one run in 100,000 has more
+    (Poisson)."""
     if name not in KNOWN:
         return 0
     expected = KNOWN[name][0] * small + KNOWN[name][1] * wide

@@ -1,4 +1,4 @@
-"""machine.py: hosts with a systemd of their own on this machine: a minimal Debian 12 in new name spaces, the build in it.
+"""machine.py: hosts with their own systemd on this machine: a minimal Debian 12 in new name spaces, with the build in it.
 
 `tools/install-deps test` makes the root once, in build/deps/. Each machine runs on a copy in memory and leaves nothing behind.
 """
@@ -13,27 +13,27 @@ DEPS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build", "deps")
 
 
 def debian_root():
-    """The path of the root, as `tools/install-deps test` made it; None: there is none."""
+    """The path of the root that `tools/install-deps test` made; None: there is none."""
     path = os.path.join(DEPS, "root-bookworm")
     return path if os.path.exists(os.path.join(path, "sbin", "init")) else None
 
 
 class Groups:
-    """The hierarchy that systemd calls its own, mounted for us: it is the same one wherever it is mounted."""
+    """systemd's own hierarchy of cgroups, mounted here: it is the same one at any place."""
 
     def __init__(self):
         self.mount = tempfile.mkdtemp(prefix="foliot-units-groups-")
         subprocess.run(["mount", "-t", "cgroup", "-o", "none,name=systemd", "systemd", self.mount], check=True)
 
     def enter(self, name):
-        """For a process that is about to start: its group is what it sees as the root of all groups."""
+        """For a process that is about to start: it sees its own group as the root of all groups."""
         group = os.path.join(self.mount, name)
         os.makedirs(group, exist_ok=True)
         with open(os.path.join(group, "cgroup.procs"), "w", encoding="utf-8") as file:
             file.write("0")
 
     def remove(self, name):
-        end = time.monotonic() + 60  # what was killed is gone from its group a moment later
+        end = time.monotonic() + 60  # a killed process leaves its group a moment later
         while os.path.exists(os.path.join(self.mount, name)) and time.monotonic() < end:
             for folder, _, _ in os.walk(os.path.join(self.mount, name), topdown=False):
                 try:
@@ -47,7 +47,7 @@ class Groups:
 
 
 class Machine:
-    """One host. `run` is what its administrator types as root."""
+    """One host. `run` runs a command as its administrator, root."""
 
     def __init__(self, name, root, build, groups):
         self.name, self.groups, self.group = name, groups, f"foliot-units-{os.getpid()}-{name}"
@@ -61,7 +61,7 @@ class Machine:
     def wait_up(self, seconds=300):
         end, booted = time.monotonic() + seconds, False
         while time.monotonic() < end and self.process.poll() is None:
-            with contextlib.suppress(OSError):  # it ends: the next look finds that
+            with contextlib.suppress(OSError):  # it has ended: the next check finds that
                 with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="utf-8") as file:
                     children = file.read().split()
                 booted = bool(children) and os.readlink(f"/proc/{children[0]}/exe").endswith("/systemd")
@@ -102,7 +102,7 @@ class Machine:
 
     def close(self):
         if self.process.poll() is None:
-            self.process.kill()  # unshare's child, process 1, is killed with it, and all others by that
+            self.process.kill()  # unshare's child, process 1, is killed with it, and then all others
         self.process.wait()
         self.groups.remove(self.group)
         self.log.close()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""test_systemd.py BUILD: the systemd units as they are installed, under a real systemd: two Debian 12 hosts on this machine.
+"""test_systemd.py BUILD: the installed systemd units, under a real systemd: two Debian 12 hosts on this machine.
 
-What an operator does in the first days: init, join, start, look, reload, a crash, a backup, removing it all. Filtered system
-calls kill here (they fail with EPERM in the field), so that each that a unit needs must be allowed by it.
+The operator's first days: init, join, start, look, reload, a crash, a backup, removing it all. Here a filtered system call kills
+(in the field it fails with EPERM), so a unit must allow every call that it needs.
 """
 import json
 import os
@@ -16,7 +16,7 @@ from machine import Groups, Machine, cable, debian_root
 
 PATIENCE_S = 300
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-STRICT = "[Service]\nSystemCallErrorNumber=kill\nWatchdogSec=120s\n"  # a machine that stands still is no hang
+STRICT = "[Service]\nSystemCallErrorNumber=kill\nWatchdogSec=120s\n"  # a machine that pauses is no hang
 
 
 class Units(unittest.TestCase):
@@ -47,7 +47,7 @@ class Units(unittest.TestCase):
 
     @classmethod
     def start(cls):
-        """As docs/controller.md has it: from nothing to a fleet."""
+        """The commands of docs/controller.md, from nothing to a fleet."""
         cls.alpha.write("/etc/foliot/controller.yaml", "report: 1s\nbeat: 300ms\n")
         text = cls.alpha.run("foliot-controller", "init", "--address", "10.91.0.1", "--uses", "2").stdout
         cls.alpha.run("systemctl", "enable", "--now", "foliot-controller")
@@ -57,7 +57,7 @@ class Units(unittest.TestCase):
             machine.run("foliot-agent", "join", "10.91.0.1", re.search(r"flj_\S+", text)[0], "--nic", "nic0")
             machine.run("systemctl", "enable", "--now", "foliot-agent")
 
-    # ---- what tests ask ----
+    # ---- helpers ----
 
     def wait(self, true, what):
         end = time.monotonic() + PATIENCE_S
@@ -90,14 +90,15 @@ class Units(unittest.TestCase):
         for machine in self.machines:
             self.wait(lambda: machine.run("foliot", "status", check=False).returncode == 0,
                       lambda: machine.run("foliot", "status", check=False).stdout)
-        # two hosts measure once their clocks are in step, which the controller learns with the next report
+        # two hosts measure once their clocks are in step; the controller gets that with the next report
         members = lambda: self.alpha.run("foliot", "host", "list", check=False).stdout  # noqa: E731
         self.wait(lambda: members().count("SYNCED") == 2, members)
         for machine, unit in self.both():
             self.assertEqual(machine.unit(unit, "NRestarts"), "0", machine.journal(unit))
             self.assertNotRegex(machine.journal(unit), "status=31/SYS|Permission denied|not permitted")
 
-    # These tell by their exit status how the fleet is, and change nothing: a machine that pauses makes it unwell for a moment.
+    # Their exit statuses show the state of the fleet, and they change nothing: a machine that pauses makes it unwell for a
+    # moment.
     LOOKS = {"foliot status", "foliot clock", "foliot mesh", "foliot links", "foliot findings", "foliot jobs", "foliot doctor",
              "foliot host list", "foliot alerts list --all", "foliot levels", "foliot mesh --full", "foliot topology"}
 
@@ -121,7 +122,7 @@ class Units(unittest.TestCase):
                     done = ask()
                     self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assert_well()
-        # what somebody changed is found in the journal by its fields; the journal takes what it is sent in its own time
+        # a change is found in the journal by its fields; the journal stores messages a little later
         told = lambda: self.alpha.run("journalctl", "--no-pager", "-o", "json", "-u", "foliot-controller", "FOLIOT_WHAT=token.make").stdout  # noqa: E731
         self.wait(told, lambda: self.alpha.journal("foliot-controller"))
         entry = json.loads(told().splitlines()[-1])
@@ -163,12 +164,12 @@ class Units(unittest.TestCase):
     def test_6_a_copy_of_the_data_stays_down_until_it_is_taken_over(self):
         data, unit = "/var/lib/foliot-controller", "foliot-controller"
         self.alpha.run("systemctl", "stop", unit)
-        self.addCleanup(self.alpha.run, "rm", "-rf", data + ".before")  # whatever comes of this test, others find what they expect
+        self.addCleanup(self.alpha.run, "rm", "-rf", data + ".before")  # whatever this test does, later tests find their data
         self.alpha.run("mv", data, data + ".before")
         self.alpha.run("cp", "-a", data + ".before", data)
         before = self.alpha.unit(unit, "NRestarts")
         self.assertNotEqual(self.alpha.run("systemctl", "start", unit, check=False).returncode, 0)
-        time.sleep(3)  # RestartSec is 1 s: it would be up again, and down
+        time.sleep(3)  # RestartSec is 1 s: it would restart and fail by then
         self.assertEqual([self.alpha.unit(unit, what) for what in ("ActiveState", "ExecMainStatus", "NRestarts")],
                          ["failed", "78", before], self.alpha.journal(unit))
         self.wait(lambda: "foliot-controller takeover" in self.alpha.journal(unit), lambda: self.alpha.journal(unit))
@@ -179,11 +180,11 @@ class Units(unittest.TestCase):
 
     def test_7_users_of_the_group_may_ask(self):
         self.alpha.run("groupadd", "foliot")
-        self.alpha.run("systemctl", "reload", "foliot-agent")  # which looks the group up
+        self.alpha.run("systemctl", "reload", "foliot-agent")  # a reload looks the group up
 
         def ask(groups):
             return self.alpha.run("setpriv", "--reuid=65534", "--regid=65534", groups, "foliot", "status", check=False)
-        # the signal was sent when reload returns, no more
+        # when reload returns the signal was sent, but not yet handled
         self.wait(lambda: ask("--groups=foliot").returncode == 0, lambda: (done := ask("--groups=foliot")).stdout + done.stderr)
         done = ask("--clear-groups")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
@@ -204,7 +205,7 @@ class Units(unittest.TestCase):
         facts = {}
 
         def whole():
-            """Each source has some seconds, which a machine that pauses may need."""
+            """Each source has some seconds, but a machine that pauses may need longer."""
             facts.clear()
             facts.update(read())
             return not broken() and facts["agent", ""]["value"] == "running" and ("edge", "nic0 beta nic0") in facts
@@ -218,7 +219,7 @@ class Units(unittest.TestCase):
         self.assertEqual({key for key in denied if key[0].startswith(("net.", "pci.", "os.kernel"))}, set(), log)
 
     def test_72_tests_of_bandwidth_run_in_their_sandbox(self):
-        """Each rank of a test is a unit of its own, and the rate comes back from it."""
+        """Each rank of a test is a unit of its own, and its rate comes back."""
         for machine in self.machines:
             self.addCleanup(machine.run, "rm", "-rf", "/run/foliot-inspect", "/etc/systemd/system/foliot-perf@.service.d")
             self.addCleanup(machine.run, "systemctl", "disable", "--now", "foliot-perf.socket", "foliot-inspect.socket", check=False)
@@ -228,16 +229,17 @@ class Units(unittest.TestCase):
         found, memory, notes = {}, {}, {}
 
         def tested():
-            """A machine that pauses begins a step too late."""
+            """If the machine pauses, it begins a step too late."""
             done = self.alpha.run("foliot", "audit", "run", "--fleet", "--bandwidth", "--json", check=False)
             run = json.loads(done.stdout)
             found.clear()
             memory.clear()
             notes.update({r["host"]: r["note"] or "" for r in run["results"] if r["check"] == "node.mem_bw"})
-            memory.update({m["host"]: m["outcome"] for m in (run["tests"] or {"memory": []})["memory"]})  # none: a host was silent
+            # none: a host was silent
+            memory.update({m["host"]: m["outcome"] for m in (run["tests"] or {"memory": []})["memory"]})
             found.update({r["host"]: (r["found"], r["note"]) for r in run["results"] if r["check"] == "be.bw.pair"})
             return len(found) == 2 and all(re.fullmatch(r"[0-9.]+", rate) for rate, _ in found.values()) and \
-                set(memory) == set(found) and set(memory.values()) <= {"done", "failed"}  # failed: both machines have the same processors
+                set(memory) == set(found) and set(memory.values()) <= {"done", "failed"}  # failed: they share processors
 
         def told():
             return [m.run("journalctl", "--no-pager", "-u", "foliot-perf@*", check=False).stdout for m in self.machines]
@@ -251,7 +253,7 @@ class Units(unittest.TestCase):
             self.assertNotRegex(log, "status=31/SYS|Permission denied|not permitted|not safe")
 
     def test_8_removed(self):
-        """As docs/uninstall.md has it, and what it tells that stays."""
+        """The commands of docs/uninstall.md, and the files that stay as the page states."""
         for machine, unit in self.both():
             machine.run("systemctl", "disable", "--now", unit)
         root = f"/proc/{self.alpha.pid}/root"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The dashboard of a real controller with real agents, in a real browser. usage: test_dashboard.py CONTROLLER AGENT FOLIOT WEB PLUGIN"""
+"""The dashboard of a real controller with real agents, in a real browser.
+usage: test_dashboard.py CONTROLLER AGENT FOLIOT WEB PLUGIN"""
 import os
 import shutil
 import signal
@@ -44,7 +45,7 @@ class TestDashboard(fleet.Fleet):
         self.members(0, 1)
         self.wait(lambda: any(p["state"] == "alive" for p in self.get("/api/v1/paths?from=2&to=0")["items"]), 30, "a path")
         self.assertEqual(self.request("POST", "/api/v1/topology", {"text": DECLARED})[0], 200)
-        job = subprocess.Popen(  # a real one, light, until the browser has seen all
+        job = subprocess.Popen(  # a real, light job that lasts until the browser has seen all
             ["ip", "netns", "exec", self.space("h0"), self.FOLIOT, "perf", "--plugin", PLUGIN, "-b", "64K", "-e", "64K", "--duration", "3000",
              "-c", "0", "--wait", "2000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
             env={**os.environ, "FOLIOT_RUNTIME_DIR": self.path("run-h0"), "FOLIOT_NIC": "lo", "FOLIOT_JOB": "4711"})
@@ -55,8 +56,8 @@ class TestDashboard(fleet.Fleet):
         self.browse("browser.mjs", {"down": lambda: self.ip("c", "link", "set", "p1x0", "down"), "controller-stop": controller.stop})
 
     def test_what_nobody_watches(self):
-        """Of hosts that are told what to report: no real one loses its sockets at a word."""
-        controller = self.start(report="3s", beat="3s")  # they report more often: a machine that pauses makes nobody silent
+        """The test plays these hosts: a real host doesn't lose its sockets on command."""
+        controller = self.start(report="3s", beat="3s")  # they report more often: a machine that pauses makes none silent
         for i in range(2):
             self.join(i)
         said = {"some": False, "silence": False}
@@ -87,8 +88,8 @@ class TestDashboard(fleet.Fleet):
         self.browse("watching.mjs", {"some": lambda: said.update(some=True), "silence": silence, "controller-stop": controller.stop})
 
     def test_over_tls(self):
-        """The controller's own certificate: by the name of `init --address`, by an address of api_names; as a controller of before
-        finds it (no api-* files there), and made anew for another name."""
+        """The controller's own certificate: by the name of `init --address`, and by an address of api_names. An older
+        controller's folder has no api-* files: they are made. For another name they are made anew."""
         self.ip("c", "address", "add", "10.90.0.3/24", "dev", "br1")
         self.init(address="controller.example:7638")
         for name in os.listdir(self.path("data")):
@@ -114,8 +115,8 @@ class TestDashboard(fleet.Fleet):
                     "https://10.90.0.3:7639")
 
     def browse(self, script, wishes, url="http://127.0.0.1:7639", *others):
-        """A script in the browser; what it says that it wants is done. The namespace's own addresses are there before: Chromium drops
-        what it has begun when one comes."""
+        """Runs a script in the browser, and does what the script asks for. The namespace's own addresses must exist before:
+        Chromium drops its requests when an address appears."""
         self.wait(lambda: not self.ip("c", "-6", "address", "show", "tentative").stdout.strip(), 10, "addresses that are nobody else's")
         browser = subprocess.Popen(["ip", "netns", "exec", self.space("c"), "node", os.path.join(HERE, script),
                                     url, self.admin, os.path.join(WEB, "node_modules"), *others],
