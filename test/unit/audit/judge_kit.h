@@ -1,4 +1,4 @@
-/* judge_kit.h: sheets that are judged, for tests; judge_done() frees what the results are in. */
+/* judge_kit.h: judges sheets, for tests. judge_done() frees the memory of the results. */
 #pragma once
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static inline void judge_done(struct audit *a)
 {
     free(a->results);
     free(a->items);
-    free(a->kinds); /* of judged() alone */
+    free(a->kinds); /* judged() alone sets it */
     free(a->mentions);
     free(a->text);
 }

@@ -1,6 +1,6 @@
-/* rule_kit.h: one host, a few facts, one verdict: what a rule of the catalogue makes of them, for tests. Facts are written
- * "name@subject=value", "name@subject!state=value", apart by "|"; what begins with "<" is of the day before. Beside them stand
- * those that most rules ask for, where a case has no others. */
+/* rule_kit.h: one host, a few facts, one verdict: tries a rule of the catalogue, for tests. Facts are written
+ * "name@subject=value" or "name@subject!state=value", with "|" between them. A fact that begins with "<" is of the day before.
+ * Facts that most rules need are added if a case doesn't have them. */
 #pragma once
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,17 +19,17 @@
 enum { RULE_NOW_S = 1790000000, RULE_DAY_S = 86400 };
 #define RULE_UP_10_DAYS "os.uptime=864000"
 
-/* One host has nobody to be compared with: that a rule compares it shows as unknown, for this reason. */
+/* A host alone can't be compared with others: a rule that compares gives unknown, for this reason. */
 #define COMPARED "small_cohort"
-/* It fails by this host's word, of itself and another one: which of both it is a third one would tell. */
+/* It fails by this host's word about itself and another one. Only a third host could tell which of the two is at fault. */
 #define OF_PAIR AUDIT_STATUS_COUNT
 
 struct rule_case {
     enum audit_status status;
     const char *check, *subject, *facts;
-    const char *found; /* NULL: whatever it is */
-    const char *why;   /* of what is unknown the name of the reason; else in the note; NULL: any */
-    const char *expected, *shown; /* in `expected`; the fact that people are shown; NULL: any */
+    const char *found;            /* NULL: whatever it is */
+    const char *why;              /* if unknown: the reason's name; else in the note; NULL: any */
+    const char *expected, *shown; /* in `expected`; the fact that is shown; NULL: any */
     const char *declared;         /* by the site; NULL: nothing */
     uint32_t cohort;              /* that it was compared with; 0: any */
 };
@@ -141,7 +141,7 @@ static inline void rule_try(const struct rule_case *c)
         fail_msg("%s has no result of \"%s\"", c->check, c->subject);
     }
     judge_done(&a);
-    if (now->was == NULL) { /* else it goes with the other one */
+    if (now->was == NULL) { /* else it is freed with the other one */
         sheet_free(was);
     }
     sheet_free(now);

@@ -1,4 +1,4 @@
-/* test_breaker.c: a check that would condemn too many hosts of a kind condemns none of them, whatever other kinds there are. */
+/* test_breaker.c: if a check would fail too many hosts of a kind, it fails none of them, whatever other kinds there are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static enum audit_status status_of(const struct audit *a, uint32_t sheet, bool *
     return AUDIT_STATUS_COUNT;
 }
 
-/* Hosts of two kinds, one after the other, of which few fail; behind them a third kind, of which all do. */
+/* Hosts of two kinds in turn, of which few fail. After them hosts of a third kind, which all fail. */
 static void kinds_that_alternate(void **state)
 {
     (void)state;

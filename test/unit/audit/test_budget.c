@@ -1,4 +1,4 @@
-/* test_budget.c: what an agent spends on audits, whoever asks for them, and however often. */
+/* test_budget.c: an agent's budget for audits: it holds for any controller, and for any number of requests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static struct mono at(double s)
     return (struct mono){(int64_t)(s * 1e9)};
 }
 
-/* As many as there are in a hurry, then one a minute. */
+/* As many readings as the budget has come at once, then one a minute. */
 static void readings_wait(void **state)
 {
     struct allowance a = {0};
@@ -27,7 +27,7 @@ static void readings_wait(void **state)
         assert_null(budget_read(&a, at(1000 + 0.01 * i)));
     }
     assert_string_equal(budget_read(&a, at(1001)), TOO_OFTEN);
-    for (int s = 1002; s < 1059; s++) { /* who asks on and on gets no more, and no less */
+    for (int s = 1002; s < 1059; s++) { /* more requests get no more readings, and no fewer */
         assert_string_equal(budget_read(&a, at(s)), TOO_OFTEN);
     }
     assert_null(budget_read(&a, at(1061)));
@@ -61,16 +61,16 @@ static void tests_have_two_hours(void **state)
         }
         ran += AUDIT_PLAN_MS_MAX / 1000.0;
     }
-    assert_true(ran >= 7200 && ran <= 7200 + 2 * 600); /* while they ran, some came back */
+    assert_true(ran >= 7200 && ran <= 7200 + 2 * 600); /* meanwhile some came back */
     assert_string_equal(budget_tests_wrong(&a, AUDIT_PLAN_MS_MAX, at(now)), TOO_LONG);
-    assert_null(budget_tests_wrong(&a, 1000, at(now + 60))); /* a short one has room again */
+    assert_null(budget_tests_wrong(&a, 1000, at(now + 60))); /* a short one fits again */
     assert_string_equal(budget_tests_wrong(&a, AUDIT_TESTS_MS_MAX, at(now + DAY_S / 2)), TOO_LONG);
     assert_null(budget_tests_wrong(&a, AUDIT_TESTS_MS_MAX, at(now + DAY_S)));
     assert_string_equal(budget_tests_wrong(&a, AUDIT_TESTS_MS_MAX + 1, at(now + 9 * DAY_S)),
                         TOO_LONG);
 }
 
-/* It counts how long they ran, and that a plan was taken costs nothing. One that ran longer than it should is paid back. */
+/* Only the time that tests ran counts: a plan that was taken costs nothing. A test that ran longer than planned is paid back. */
 static void what_did_not_run_is_not_counted(void **state)
 {
     struct allowance a = {0};
@@ -82,7 +82,7 @@ static void what_did_not_run_is_not_counted(void **state)
     assert_null(budget_tests_wrong(&a, 1, at(200 + 2.1 * DAY_S)));
 }
 
-/* A host that takes no part in a step spends nothing on it. */
+/* A host without a part in a step spends nothing on it. */
 static void a_plan_takes_its_own_steps(void **state)
 {
     const struct perf_task tasks[4] = {{.ranks = 2}, {.ranks = 0}, {.ranks = 8}, {.ranks = 2}};

@@ -1,4 +1,4 @@
-/* test_diff.c: what two sheets of a host differ in. */
+/* test_diff.c: the differences of two sheets of a host. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ static void add(struct sheet *s, enum fact_state state, const char *subject, con
     sheet_add(s, &(struct fact){FACT_DISK, (uint8_t)state, subject, value, "storage"});
 }
 
-/* How many changes from the disks of one sheet to those of the other, and back. */
+/* Counts the changes between the disks of two sheets, in both directions. */
 static int changes(struct sheet *was, struct sheet *is)
 {
     struct fact_change change;
@@ -61,10 +61,10 @@ static void a_disk_that_went_is_one_change(void **state)
     add(one, FACT_VALUE, "/", "ext4");
     assert_int_equal(changes(two_disks(), one), 2);
     assert_int_equal(changes(two_disks(), two_disks()), 0);
-    assert_int_equal(changes(two_disks(), none(FACT_ABSENT)), 4); /* read: there are none */
+    assert_int_equal(changes(two_disks(), none(FACT_ABSENT)), 4); /* read: there are no disks */
 }
 
-/* Its reader had no answer in time, or broke off: nobody knows that a disk went. */
+/* The reader had no answer in time, or stopped: that is no evidence that a disk is gone. */
 static void disks_that_were_not_read_are_no_change(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_fact.c: what is a value and what is garbled; how facts lie in a sheet, and what doesn't fit into it. */
+/* test_fact.c: which values are valid and which are garbled; how a sheet stores facts, and facts that don't fit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "base/bug.h"
 #include "service/audit/sheet.h"
 
-/* A text of so many of one character, behind a beginning. */
+/* A text: the beginning, then so many of one character. */
 static const char *many(const char *beginning, char c, size_t count)
 {
     static char text[FACT_VALUE_MAX + 16];
@@ -67,7 +67,7 @@ static void test_numbers(void **state)
     }
 }
 
-/* Each form, by a fact of that form. */
+/* Each form, tried with a fact of that form. */
 static void test_forms(void **state)
 {
     static const struct {
@@ -144,7 +144,7 @@ static void test_names(void **state)
         assert_int_equal(fact_by_name(fact_name((enum fact_id)id)), id);
         assert_true(fact_section((enum fact_id)id) < SECTION_COUNT);
         assert_true(!fact_is_counter((enum fact_id)id) || fact_keep((enum fact_id)id) == KEEP_NOW);
-        /* what others measured isn't for a host to tell */
+        /* a host may not report what only others can measure */
         const char *name = fact_name((enum fact_id)id);
         assert_int_equal(fact_is_of_controller((enum fact_id)id),
                          strncmp(name, "matrix", 6) == 0 || strncmp(name, "perf", 4) == 0 ||
@@ -163,7 +163,7 @@ static void add(struct sheet *s, enum fact_id id, const char *subject, const cha
     sheet_add(s, &(struct fact){(uint16_t)id, FACT_VALUE, subject, value, "x"});
 }
 
-/* By id, then by subject, whatever the order in which they came; the first of two is kept. */
+/* Facts are sorted by id, then by subject, in whatever order they come. Of two the first is kept. */
 static void test_finding(void **state)
 {
     struct sheet *s = sheet_new();
@@ -202,7 +202,7 @@ static void test_finding(void **state)
     sheet_free(s);
 }
 
-/* The other host of an edge or lane is the second word of its subject; over the front end all of it. */
+/* The other host of an edge or lane is the second word of its subject. Over the front end it is the whole subject. */
 static void test_peers(void **state)
 {
     static const struct {
@@ -227,7 +227,7 @@ static void test_peers(void **state)
     }
 }
 
-/* A value of another form is no value; text that can't be seen is written so that it can. */
+/* A value of another form is garbled. Characters that can't be printed are escaped. */
 static void test_garbled(void **state)
 {
     struct sheet *s = sheet_new();
@@ -248,7 +248,7 @@ static void test_garbled(void **state)
     sheet_free(s);
 }
 
-/* What doesn't fit is counted, and nothing else of the sheet changes. */
+/* A fact that doesn't fit is counted. The rest of the sheet stays the same. */
 static void test_no_room(void **state)
 {
     struct sheet *s = sheet_new();
@@ -260,7 +260,7 @@ static void test_no_room(void **state)
     add(s, FACT_OS_PRODUCT, "ab", "cdef"); /* 3 + 5 + 2 for the source, and one for no peer */
     assert_int_equal(s->count, 1);
     assert_int_equal(s->text_used, 10);
-    add(s, FACT_OS_PRODUCT, "ab", "cdef"); /* eleven are wanted, ten are left */
+    add(s, FACT_OS_PRODUCT, "ab", "cdef"); /* eleven bytes for ten that are left */
     assert_int_equal(s->left_out, 1);
     assert_int_equal(s->text_used, 10);
     add(s, FACT_OS_PRODUCT, "ab", "cde");

@@ -1,4 +1,4 @@
-/* test_fleet_time.c: what time it is on the fleet's line, as many hosts tell it. */
+/* test_fleet_time.c: the fleet time that follows from many hosts' reports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

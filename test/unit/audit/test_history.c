@@ -1,5 +1,5 @@
-/* test_history.c: whose incidents they were, out of the store: of a month, half after two weeks, and only where the cause is one
- * host's. */
+/* test_history.c: the incidents of each host, from the store: of a month, at half weight after two weeks, and only if the cause
+ * is one host's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ static void test_score(void **state)
     opened(NOW - 31 * DAY, "host", "{\"kind\":\"host\",\"host\":\"h1\"}"); /* too long ago */
     opened(NOW - DAY, "host", "{\"kind\":\"host\",\"host\":\"h2\"}");
     opened(NOW + DAY, "host",
-           "{\"kind\":\"host\",\"host\":\"h2\"}"); /* of a clock that was set back */
+           "{\"kind\":\"host\",\"host\":\"h2\"}"); /* by a clock that was set back */
     opened(NOW, "path",
            "{\"kind\":\"nic\",\"host\":\"h3\",\"nic\":1},{\"kind\":\"nic\",\"host\":\"h1\",\"nic\":"
            "3}");
@@ -82,7 +82,7 @@ static void test_score(void **state)
     audit_history_free(h);
 }
 
-/* A host that tells of itself what a controller alone knows is not believed: of two facts of one name the first would count. */
+/* Facts that only a controller has are not taken from a host: of two facts with one name the first would count. */
 static void test_no_host_tells_its_own(void **state)
 {
     static const char now[] = "history\tvalue\t\tincidents 0, score 0\tits own word\n"

@@ -1,5 +1,5 @@
-/* test_judge.c: what becomes of verdicts: cohorts of few and of many, the breaker, young hosts, what a site switches off, the
- * gate. Each limit is tried on both sides. */
+/* test_judge.c: from verdicts to results: small and large cohorts, the breaker, young hosts, a site's switches, the gate. Each
+ * limit is tried on both sides. */
 #include "core/audit/gate.h"
 #include "rule_kit.h"
 
@@ -77,7 +77,7 @@ static struct check_setting *setting(const char *check)
     return &settings[check_number(check_by_id(check))];
 }
 
-/* Of so many hosts the first ones have another BIOS. */
+/* `others` of `count` hosts have another BIOS. */
 static enum audit_status differ(uint32_t count, uint32_t others, bool suspect)
 {
     begin(count, "");
@@ -104,7 +104,7 @@ static void test_who_differs(void **state)
     assert_int_equal(differ(6, 3, false), AUDIT_UNKNOWN);
     assert_int_equal(differ(19, 2, false), AUDIT_WARN);
     assert_int_equal(differ(20, 2, true),
-                     AUDIT_WARN); /* a tenth fails: which makes the check suspect */
+                     AUDIT_WARN); /* a tenth fails, which makes the check suspect */
     assert_int_equal(differ(21, 3, false), AUDIT_WARN);
     assert_int_equal(differ(40, 2, false), AUDIT_FAIL);
     begin(5, "");
@@ -138,7 +138,7 @@ static struct audit_result *with_memory(uint32_t count, uint32_t fewer, long lon
     return result("cfg.mem.size", 0);
 }
 
-/* A hundredth below the median, of two in the middle the lesser one. */
+/* A host may have a hundredth less than the median. The median of an even number is the lesser of the two in the middle. */
 static void test_who_has_less(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void test_who_has_less(void **state)
     assert_string_equal(result("cfg.mem.size", 5)->expected, "50000");
     end();
     assert_int_equal(with_memory(7, 3, 50000)->status, AUDIT_WARN);
-    assert_true(result("cfg.mem.size", 0)->suspect); /* three fail: more than of so few may */
+    assert_true(result("cfg.mem.size", 0)->suspect); /* three fail: too many for so few hosts */
     end();
     assert_int_equal(with_memory(5, 1, 200000)->status, AUDIT_PASS);
     end();
@@ -165,7 +165,7 @@ static enum audit_status with_delays(const long long *others, uint32_t count, lo
     begin(count + 1, "");
     for (uint32_t i = 0; i <= count; i++) {
         const long long ns = i < count ? others[i] : own;
-        for (int peer = 0; peer < 3; peer++) { /* of one nobody knows which end it is */
+        for (int peer = 0; peer < 3; peer++) { /* of one it isn't known which end it is */
             char text[256];
             snprintf(text, sizeof(text),
                      "edge@eth1 p%d eth1=rail, hops 3, paths 4, alive 4, dead 0 out 0 in, sent "
@@ -184,7 +184,7 @@ static enum audit_status with_delays(const long long *others, uint32_t count, lo
     return is;
 }
 
-/* A microsecond, three bounds, and six spreads: whichever is most. */
+/* The limit is the largest of a microsecond, three bounds, and six spreads. */
 static void test_who_is_further(void **state)
 {
     static const long long same[] = {2000, 2000, 2000, 2000},
@@ -196,12 +196,12 @@ static void test_who_is_further(void **state)
     assert_int_equal(with_delays(same, 4, 3200, 400), AUDIT_PASS);
     assert_int_equal(with_delays(same, 4, 3201, 400), AUDIT_FAIL);
     assert_int_equal(with_delays(same, 4, 1, 0), AUDIT_PASS);
-    /* the median is 20500, the middle distance from it 1000 */
+    /* the median is 20500, the median distance from it 1000 */
     assert_int_equal(with_delays(apart, 5, 29395, 0), AUDIT_PASS);
     assert_int_equal(with_delays(apart, 5, 29396, 0), AUDIT_FAIL);
 }
 
-/* A clock that is slower than the others is as ill as one that is faster. */
+/* A clock that is slower than the others is as bad as one that is faster. */
 static void test_clocks_both_ways(void **state)
 {
     static const long long rates[] = {10000, 10001, -10000, -10001};
@@ -219,7 +219,7 @@ static void test_clocks_both_ways(void **state)
     }
 }
 
-/* So many hosts have as many incidents as the worst: each of these is told, or none. */
+/* `worst` of `count` hosts have equally many incidents: each of these is reported, or none. */
 static enum audit_status with_history(uint32_t count, uint32_t worst, int score)
 {
     begin(count, "");
@@ -247,7 +247,7 @@ static void test_the_worst_of_a_hundred(void **state)
     assert_int_equal(with_history(10, 10, 9000), AUDIT_PASS);
 }
 
-/* Of so many hosts the first ones fail a rule; `unread` more have no fact. */
+/* `failed` of `count` hosts fail a rule; `unread` have no fact. */
 static struct audit_result *with_failures(uint32_t count, uint32_t failed, uint32_t unread)
 {
     begin(count, "");
@@ -258,7 +258,7 @@ static struct audit_result *with_failures(uint32_t count, uint32_t failed, uint3
     return result("cfg.kern.numa_balancing", 0);
 }
 
-/* Two of fewer than twenty, a twentieth of more: beyond it the check itself is suspect. */
+/* Two of fewer than twenty, or a twentieth of more, may fail. Beyond that the check itself is suspect. */
 static void test_the_breaker(void **state)
 {
     static const struct {
@@ -277,7 +277,7 @@ static void test_the_breaker(void **state)
         assert_true(!cases[i].breaks || strstr(r->note, "suspect") != NULL);
         end();
     }
-    /* one host with many parts that fail is one host */
+    /* a host with many failed parts counts as one host */
     begin(5, "");
     also(0, "mount@/a=nfs|mount.answers@/a=0|mount@/b=nfs|mount.answers@/b=0|mount@/"
             "c=nfs|mount.answers@/c=0");
@@ -287,7 +287,7 @@ static void test_the_breaker(void **state)
     judge();
     assert_int_equal(result("node.mounts", 0)->status, AUDIT_FAIL);
     end();
-    /* of a link, what is shared by many has failed, and not the check */
+    /* for a link: the shared part has failed, and the check isn't suspect */
     begin(
         5,
         "port@m/1=m/1|port.physical@m/1=2: Polling|port.state@m/1=1: DOWN|port.gids@m/1=3 v2 ip4");
@@ -314,7 +314,7 @@ static void test_young_hosts(void **state)
     end();
 }
 
-/* By a check, by its class, by a host; what a site thinks of how bad it is. */
+/* A site changes a check, a class, or a host, and the severity of a check. */
 static void test_what_a_site_changes(void **state)
 {
     static const struct audit_host_off off[] = {{"h2", "him"}, {"h1", "her"}};
@@ -343,7 +343,7 @@ static void test_what_a_site_changes(void **state)
     end();
 }
 
-/* Each reason why a sheet judges nobody; the first that holds. */
+/* Each reason why a sheet is not judged. The first that holds is given. */
 static void test_sheets_that_tell_nothing(void **state)
 {
     (void)state;
@@ -379,7 +379,7 @@ static void test_sheets_that_tell_nothing(void **state)
     end();
 }
 
-/* One host by itself, and nobody else's sheet: what only compares is left out, unless the site says what it should be. */
+/* One host alone, without other hosts' sheets: checks that only compare are left out, unless the site declares a value. */
 static void test_rules_alone(void **state)
 {
     (void)state;
@@ -400,7 +400,7 @@ static void test_rules_alone(void **state)
     end();
 }
 
-/* A name, or the beginning of names; the first that fits. Who has no product is compared with nobody. */
+/* A name, or the beginning of names: the first entry that matches. A host without a product is not compared. */
 static void test_cohorts_of_a_site(void **state)
 {
     static const struct audit_cohort cohorts[] = {
@@ -424,7 +424,7 @@ static void test_cohorts_of_a_site(void **state)
     end();
 }
 
-/* Where there is no room the audit says so, and nothing is written beyond it. */
+/* If there is no room, the audit reports that, and nothing is written beyond the end. */
 static void test_no_room(void **state)
 {
     (void)state;
@@ -553,12 +553,12 @@ static void test_the_gate(void **state)
     r->expected = "5";
     r->note = "";
     assert_string_equal(gate_line(&g, line), "be.conn.matrix: expected 5");
-    r->status = AUDIT_UNKNOWN; /* one alone that is unknown isn't the host's */
+    r->status = AUDIT_UNKNOWN; /* a single unknown check doesn't mean that the host is unread */
     assert_false(gate_of(&a, 0).unread);
     end();
 }
 
-/* Devices of one name are compared with each other, and not with those of another name. */
+/* Devices are compared with those of the same name only. */
 static void test_each_place_by_itself(void **state)
 {
     (void)state;
@@ -578,7 +578,7 @@ static void test_each_place_by_itself(void **state)
     end();
 }
 
-/* Interfaces of so many hosts, each on its rail's switch, but for those of the first host. */
+/* Interfaces of so many hosts, each on its rail's switch, except those of the first host. */
 static void with_switches(uint32_t count, const char *one, const char *two)
 {
     char text[128];
@@ -606,7 +606,8 @@ static const struct audit_result *of_interface(const char *check, uint32_t host,
     return NULL;
 }
 
-/* Five interfaces or more tell whose switch it is; two that hang on each other's are exchanged, one alone hangs wrong. */
+/* With five interfaces or more the switch of a rail is known. Two interfaces on each other's switch are exchanged; one alone is
+ * on the wrong switch. */
 static void test_rails(void **state)
 {
     (void)state;
@@ -631,7 +632,7 @@ static void test_rails(void **state)
     with_switches(6, "none", "B");
     assert_int_equal(of_interface("be.topo.rail", 0, "eth1")->status, AUDIT_UNKNOWN);
     end();
-    with_switches(4, "A", "B"); /* of four nobody knows */
+    with_switches(4, "A", "B"); /* with four it isn't known */
     assert_int_equal(of_interface("be.topo.rail", 0, "eth1")->status, AUDIT_SKIP);
     end();
     with_switches(5, "A", "B");

@@ -1,4 +1,4 @@
-/* test_list.c: items of "a, b", whole and no others, however it is written. */
+/* test_list.c: the items of "a, b": whole items and no others, with any spaces and commas. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static void expect(const char *list, const char *items)
         strcat(text, "]");
     }
     assert_string_equal(text, items);
-    assert_false(list_next(&list, &item, &size)); /* its end stays its end */
+    assert_false(list_next(&list, &item, &size)); /* after the end it stays at the end */
 }
 
 static void items(void **state)

@@ -1,4 +1,4 @@
-/* test_matrix.c: every NIC with every NIC: the rounds, one host's part in them, and what follows from all cells. */
+/* test_matrix.c: every NIC with every NIC: the rounds, one host's part in them, and the results from all cells. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static struct matrix_plan plan_of(uint32_t hosts, uint32_t rails)
                                 .seed = 7};
 }
 
-/* ---- who with whom ---- */
+/* ---- partners ---- */
 
 static void pairs_once(uint32_t hosts, uint32_t rails)
 {
@@ -41,7 +41,7 @@ static void pairs_once(uint32_t hosts, uint32_t rails)
             const uint32_t other = matrix_partner(&p, k, i);
             if (other != MATRIX_NONE) {
                 assert_int_not_equal(other, i);
-                assert_int_equal(matrix_partner(&p, k, other), i); /* of each other: nobody twice */
+                assert_int_equal(matrix_partner(&p, k, other), i); /* of each other: no NIC twice */
                 assert_int_equal(matrix_round_of(&p, i, other), k);
                 assert_true(k < matrix_rail_rounds(&p) ? i % rails == other % rails
                                                        : i % rails != other % rails);
@@ -67,7 +67,7 @@ static void test_each_pair_once(void **state)
     }
 }
 
-/* A tenth of the rounds meets each host about equally often. */
+/* In a tenth of the rounds each host meets all others about equally often. */
 static void test_even_sample(void **state)
 {
     const struct matrix_plan p = plan_of(64, 4);
@@ -87,12 +87,12 @@ static void test_even_sample(void **state)
 #define ROUND_WRONG   "a round takes 5 ms to 1 s, and its packets fit into it"
 #define ROUNDS_WRONG  "all rounds take half an hour at most"
 
-/* Each limit alone, with its own reason, and the last plan that it lets through. */
+/* Each limit alone, with its own reason, and the last plan that is accepted. */
 static void test_plans_refused(void **state)
 {
     const struct matrix_plan good = plan_of(8, 2);
     const struct {
-        const char *why; /* NULL: it is well */
+        const char *why; /* NULL: it is good */
         uint32_t hosts, rails, packets;
         int64_t round_ns, gap_ns, begin_ns;
     } plans[] = {
@@ -141,7 +141,7 @@ static void test_plans_refused(void **state)
     assert_string_equal(matrix_plan_wrong(&empty), ROUNDS_WRONG);
 }
 
-/* Forged, late, of another fleet: each refused for its own reason, and for nothing else. */
+/* Forged, late, or of another fleet: each is refused for its own reason, and for no other. */
 static void test_offers_refused(void **state)
 {
     enum { MEMBERS = 20, PLACES = 16 };
@@ -174,15 +174,15 @@ static void test_offers_refused(void **state)
     IS("it has begun already");
     h.now_ns = BEGIN - PLAN_AHEAD_NS - 1;
     IS("it begins too far ahead");
-    h.member_count = 15; /* the last places' are not known */
+    h.member_count = 15; /* the last places are unknown */
     IS("one of these NICs is not in its list of members, or not yet");
     nics[0] = UINT32_MAX;
     IS("one of these NICs is not in its list of members, or not yet");
     nics[0] = nics[15]; /* somebody else's */
     IS("it has a NIC in two places");
-    nics[0] = nics[6]; /* an own one */
+    nics[0] = nics[6]; /* this host's own */
     IS("it has a NIC in two places");
-    nics[6] = 100 + 1; /* own ones at places 0 and 7: of two hosts */
+    nics[6] = 100 + 1; /* own NICs at places 0 and 7: of two hosts */
     IS("it has NICs of this host as those of two hosts");
     nics[0] = nics[6] = nics[7] = 0;
     IS("no NIC of this host is in it");
@@ -193,7 +193,7 @@ static void test_offers_refused(void **state)
 #undef WRONG
 }
 
-/* One host's rows after the other's; all within the time that they are waited for. */
+/* Each host's rows come after the other's, and all come within the time that is waited. */
 static void test_answers_take_turns(void **state)
 {
     const struct matrix_plan small = plan_of(8, 2), large = plan_of(2048, 8);
@@ -205,7 +205,7 @@ static void test_answers_take_turns(void **state)
     assert_true(matrix_answer_ns(&large, 2047) - matrix_end_ns(&large) < 40 * NS_PER_S);
 }
 
-/* ---- hosts that carry it out ---- */
+/* ---- hosts that take part ---- */
 
 struct world {
     struct matrix_plan plan;
@@ -215,19 +215,19 @@ struct world {
     void *cells;
     enum matrix_why why[HOSTS]; /* from half of the rounds on */
     bool stopped[HOSTS];        /* no turns in the second quarter */
-    int64_t turns_ns;           /* how often agents have their turn */
+    int64_t turns_ns;           /* period of the agents' turns */
     uint32_t deaf;              /* NIC that hears nothing; MATRIX_NONE */
     bool always;                /* and in all rounds */
     uint32_t parted;   /* from half of the rounds on, hosts before it hear no others; 0: all do */
     uint32_t wide;     /* host whose clock has a bound of 20 us */
     uint32_t thin[2];  /* from here to there source ports 1 and 3 lead nowhere; equal: none */
     uint32_t thin_too; /* and from here to this one; 0: none */
-    bool trunk;        /* of leaf 0 to leaf 1 a fourth of all ports leads nowhere */
+    bool trunk;        /* a fourth of all ports from leaf 0 to leaf 1 leads nowhere */
     uint32_t remarks_out, remarks_in; /* NICs; MATRIX_NONE */
-    bool remarks_one;                 /* only where it is to the NIC of the first host */
+    bool remarks_one;                 /* only packets to the NIC of the first host */
 };
 
-/* Leaves: hosts 0 to 3, 4 to 7; NICs 5 and 13 hang on each other's. */
+/* Leaves: hosts 0 to 3, hosts 4 to 7. NICs 5 and 13 are exchanged. */
 static uint16_t declared(uint32_t nic)
 {
     return nic / RAILS < HOSTS / 2 ? 0 : 1;
@@ -269,7 +269,7 @@ static void setup_world(struct world *w)
     setup_marked(w, 0);
 }
 
-/* By the path that this source port takes. */
+/* True if the path of this source port works. */
 static bool arrives(const struct world *w, uint32_t from, uint32_t to, uint8_t port)
 {
     return !(w->thin[0] != w->thin[1] && from == w->thin[0] &&
@@ -344,7 +344,7 @@ static void end_world(struct world *w)
     free(w->cells);
 }
 
-/* One host's clock with a wide bound makes its own delays unsure, and nobody else's: those are medians over all. */
+/* A wide bound of one host's clock makes that host's delays unsure, and no other's: theirs are medians over all. */
 static void test_a_wide_clock_is_its_own(void **state)
 {
     struct world w;
@@ -373,7 +373,7 @@ static void test_bounds_of_a_seat(void **state)
             const uint32_t other = matrix_partner(&part.plan, k, 0);
             const int64_t at = BEGIN + k * plan.round_ns;
             if (other != MATRIX_NONE) {
-                /* of each four the last is the worst that there is */
+                /* every fourth bound is the largest possible */
                 const uint32_t bound = sure % 4 == 3 ? UINT32_MAX : (uint32_t)ns;
                 sure++;
                 for (uint8_t n = 0; n < 2; n++) {
@@ -412,7 +412,7 @@ static void test_all_measured(void **state)
                 assert_int_equal(c.why, MATRIX_SAME_HOST);
             }
         }
-        /* NIC 6 sends late, 9 receives late, 5 and 13 hang on each other's leaf; nobody else */
+        /* NIC 6 sends late, 9 receives late, 5 and 13 are exchanged; all others are well */
         assert_int_equal(n->out_ns > w.m.limit_ns, i == 6);
         assert_int_equal(n->in_ns > w.m.limit_ns, i == 9);
         assert_int_equal(n->leaf_found, leaf(i));
@@ -427,11 +427,12 @@ static void test_all_measured(void **state)
     end_world(&w);
 }
 
-/* Of a pair of one rail two of five ports lead nowhere: that direction is named, at both its ends, and is nobody's loss. Where
- * two NICs of a leaf don't get them, both witness it of the one that sends, and it alone does of each of them. */
+/* For a pair of one rail two of five ports lead nowhere: that direction is named, at both ends, and counts as no NIC's loss. If
+ * two NICs of a leaf don't get such packets, both are witnesses about the sending NIC. The sending NIC is the only witness about
+ * each of them. */
 static void test_a_dead_path(void **state)
 {
-    static const uint32_t too[] = {0, 14, 4}; /* none; of the same leaf; of another leaf */
+    static const uint32_t too[] = {0, 14, 4}; /* none; one of the same leaf; one of another leaf */
     for (size_t k = 0; k < sizeof(too) / sizeof(too[0]); k++) {
         struct world w;
         struct matrix_thin t;
@@ -458,7 +459,7 @@ static void test_a_dead_path(void **state)
     }
 }
 
-/* What was counted is counted anew. */
+/* Clears all counts and judges again. */
 static void judge_anew(struct world *w)
 {
     for (uint32_t i = 0; i < w->m.count; i++) {
@@ -478,7 +479,7 @@ static void judge_anew(struct world *w)
     matrix_judge(&w->m, NULL);
 }
 
-/* Of six others the last host says, NIC by NIC, that it heard one packet less of three: of each it is the only witness. */
+/* The last host reports for each NIC of six others that it heard one packet less of three: it is the only witness of each. */
 static void test_one_host_proves_no_path(void **state)
 {
     struct world w;
@@ -503,7 +504,7 @@ static void test_one_host_proves_no_path(void **state)
     end_world(&w);
 }
 
-/* Partners that the first NIC of a second matrix has, which is the first one's third: hosts 0 and 1 have changed places. */
+/* The partners of the first NIC in the second matrix. Hosts 0 and 1 have changed places there. */
 static uint32_t partners_of_second(struct world *first, struct world *second, bool in_both)
 {
     uint32_t places[NICS], partners = UINT32_MAX, at = 0;
@@ -511,7 +512,7 @@ static uint32_t partners_of_second(struct world *first, struct world *second, bo
     for (uint32_t i = 0; i < NICS; i++) {
         places[i] = i < 2 * RAILS ? i ^ RAILS : i;
     }
-    places[10] = MATRIX_NONE; /* nobody's place is in both */
+    places[10] = MATRIX_NONE; /* this NIC is not in both */
     judge_anew(first);
     judge_anew(second);
     while (matrix_next_thin(&second->m, in_both ? &(struct matrix_first){&first->m, places} : NULL,
@@ -523,8 +524,8 @@ static uint32_t partners_of_second(struct world *first, struct world *second, bo
     return partners;
 }
 
-/* A host says in both matrices that it heard one packet less. One that is lost by chance with a NIC of its leaf, in either of
- * them, is no second witness; the same one in both is. */
+/* A host reports in both matrices that it heard one packet less. A packet that is lost by chance to a NIC of the host's leaf, in
+ * one of the two, makes no second witness. The same NIC in both does. */
 static void test_chance_is_no_second_witness(void **state)
 {
     enum { LIAR = 14, STRAY = 12, NEW = 10 };
@@ -554,7 +555,7 @@ static void test_chance_is_no_second_witness(void **state)
     }
 }
 
-/* Between two rails all packets leave by one port: what is lost there is no path's. */
+/* Between two rails all packets leave by one port, so a loss there belongs to no path. */
 static void test_other_rails_have_one_port(void **state)
 {
     const struct matrix_plan p = plan_of(HOSTS, RAILS);
@@ -566,7 +567,7 @@ static void test_other_rails_have_one_port(void **state)
     }
 }
 
-/* A trunk of four is dead: all NICs of its leaf lose a part. That is none of theirs, and no single path. */
+/* One trunk of four is dead: all NICs of its leaf lose a part. It is no NIC's loss, and no single path. */
 static void test_a_dead_trunk_is_no_nics_loss(void **state)
 {
     struct world w;
@@ -581,13 +582,13 @@ static void test_a_dead_trunk_is_no_nics_loss(void **state)
         const struct matrix_nic *n = &w.m.nics[i];
         assert_false(matrix_next_thin(&w.m, NULL, i, &at, &t));
         assert_int_equal(n->own_lost_out + n->own_lost_in, 0);
-        assert_true(n->shared_lost > 0); /* of two leaves nobody knows which one it is */
+        assert_true(n->shared_lost > 0); /* with two leaves it isn't known which one it is */
     }
     assert_non_null(strstr(matrix_words(&w.m, 0, names, words), ", shared "));
     end_world(&w);
 }
 
-/* One NIC loses packets by itself: its loss is its own, and no path is named for it. */
+/* A NIC loses packets on all paths: that loss is the NIC's own, and no path is named for it. */
 static void test_a_lossy_nic_has_no_dead_path(void **state)
 {
     struct world w;
@@ -600,7 +601,7 @@ static void test_a_lossy_nic_has_no_dead_path(void **state)
         }
     }
     judge_anew(&w);
-    assert_int_equal(w.m.nics[4].own_lost_out, HOSTS - 2); /* but for those with one host */
+    assert_int_equal(w.m.nics[4].own_lost_out, HOSTS - 2); /* except those with one host */
     for (uint32_t i = 0; i < NICS; i++) {
         uint32_t at = 0;
         assert_false(matrix_next_thin(&w.m, NULL, i, &at, &t));
@@ -608,8 +609,8 @@ static void test_a_lossy_nic_has_no_dead_path(void **state)
     end_world(&w);
 }
 
-/* The last host says of each NIC of the first that it heard one packet of five, or of this one and four more: it alone tells so,
- * and nobody loses packets by that. */
+/* For each NIC of the first host the last host reports that it heard one packet of five, or that one and four more. No other host
+ * confirms it, so it is no loss of these NICs. */
 static void test_one_host_proves_no_loss(void **state)
 {
     for (uint32_t hosts = 1; hosts <= 5; hosts++) {
@@ -633,7 +634,7 @@ static void test_one_host_proves_no_loss(void **state)
     }
 }
 
-/* The same of one NIC, which loses packets with other hosts, too: by chance, which hides nothing, or as with that one. */
+/* The same for one NIC that also loses packets to other hosts: by chance, which hides nothing, or as with that host. */
 static void test_a_pairs_loss_beside_others(void **state)
 {
     for (uint32_t others = 0; others < HOSTS - 1; others++) {
@@ -661,7 +662,8 @@ static void test_a_pairs_loss_beside_others(void **state)
     }
 }
 
-/* Marks that one NIC's leaf port rewrites, either way, are that NIC's; on some ways alone they are nobody's. */
+/* If a NIC's leaf port rewrites marks, in either direction, that is counted for the NIC. If only some ways do, it counts for
+ * none. */
 static void test_marks(void **state)
 {
     enum { KEPT, OUT, IN, SOME, CASES };
@@ -685,7 +687,7 @@ static void test_marks(void **state)
     }
 }
 
-/* A fleet of one rail. Leaves have so many hosts each; 0: none is known. */
+/* A fleet of one rail. of_leaf: hosts for each leaf; 0: leaves are unknown. */
 struct marking {
     const char *what;
     uint32_t hosts, of_leaf;
@@ -747,8 +749,8 @@ static void play_marks(const struct marking *x, struct matrix *m, void **cells)
     matrix_judge(m, NULL);
 }
 
-/* However few hosts there are: what changes within a leaf is the leaf's, what changes between leaves alone is no host's. One
- * partner's word fails nobody. */
+/* For any number of hosts: a change within a leaf is the leaf's, and a change only between leaves is no host's. One partner's
+ * report fails no host. */
 static void test_whose_mark_it_is(void **state)
 {
     static const struct marking all[] = {
@@ -822,7 +824,7 @@ static void test_words_have_room(void **state)
     free(cells);
 }
 
-/* An older agent marks nothing: nothing is known of it, and nothing is rewritten. */
+/* An older agent marks nothing: so nothing is known of marks, and none counts as rewritten. */
 static void test_without_marks(void **state)
 {
     struct world w;
@@ -834,12 +836,12 @@ static void test_without_marks(void **state)
         assert_int_equal(w.m.nics[i].marks_out.came + w.m.nics[i].marked, 0);
         assert_null(strstr(matrix_words(&w.m, i, names, words), "marked"));
     }
-    w.m.plan.dscp = 26; /* it was to be marked */
+    w.m.plan.dscp = 26; /* the plan asked for marks */
     assert_non_null(strstr(matrix_words(&w.m, 0, names, words), ", unmarked 14"));
     end_world(&w);
 }
 
-/* One turn a round: all packets leave at once. Delays are known all the same. */
+/* One turn a round: all packets leave at once. Delays are still measured. */
 static void test_late_agents(void **state)
 {
     struct world w;
@@ -868,7 +870,7 @@ static void test_missing_has_its_reason(void **state)
         for (uint32_t j = 0; j < NICS; j++) {
             const struct matrix_cell c = matrix_cell_of(&w.m, i, j);
             const uint32_t a = i / RAILS, b = j / RAILS;
-            if (a != b && c.why != MATRIX_FINE) { /* nobody else's cells */
+            if (a != b && c.why != MATRIX_FINE) { /* no other hosts' cells */
                 assert_true(a < 3 || b < 3);
             } else if (a != b) {
                 assert_int_equal(c.heard, j == 7 ? 0 : c.sent);
@@ -880,13 +882,13 @@ static void test_missing_has_its_reason(void **state)
     end_world(&w);
 }
 
-/* The fabric falls apart in the middle. What was measured before stays. Of two halves no NIC is the one that fails; of one host
- * and the rest it is. */
+/* The fabric falls apart in the middle. Earlier measurements stay. If it falls into halves, no NIC has failed. If one host is cut
+ * off, its NICs have. */
 static void test_parted(void **state)
 {
     static const struct {
         uint32_t first;
-        bool whole; /* for all of the rounds */
+        bool whole; /* in all rounds */
     } cases[] = {{HOSTS / 2, true}, {HOSTS / 2, false}, {1, true}};
     static const char *const names[] = {"leaf0", "leaf1"};
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
@@ -911,13 +913,13 @@ static void test_parted(void **state)
     }
 }
 
-/* Who never told has the reason of its host; what did come of it is known at the other end. */
+/* A NIC that never reported has its host's reason. Its packets that arrived are known at the other end. */
 static void test_silent(void **state)
 {
     struct world w;
     setup_world(&w);
     w.m.nics[3].why = MATRIX_OLD;
-    w.m.nics[3].told = true; /* as if: what it says is not taken */
+    w.m.nics[3].told = true; /* even so its report is not taken */
     const struct matrix_seat *s = &w.part[0].seats[0];
     assert_true(matrix_take(&w.m, 3, s->sent, s->heard, s->delay, w.part[0].rounds, 0) < 0);
     assert_true(matrix_take(&w.m, 0, s->sent, s->heard, s->delay, w.part[0].rounds - 1, 0) < 0);
@@ -929,7 +931,7 @@ static void test_silent(void **state)
     end_world(&w);
 }
 
-/* Bytes of a host that lies, or is of a later release: nothing beyond what we know comes of them. */
+/* Bytes of a host that lies, or of a later release: they give no values beyond the known ones. */
 static void test_any_bytes(void **state)
 {
     struct world w;
@@ -983,7 +985,7 @@ static void test_drift(void **state)
     end_world(&b);
 }
 
-/* Doubted hosts, four partners on each leaf in question, and so many others that the doubted are a fifth. */
+/* The doubted hosts, four partners on each leaf in question, and so many others that the doubted are a fifth. */
 static void test_who_measures_again(void **state)
 {
     enum { MANY = 200, LEAF_HOSTS = 10 };
@@ -995,7 +997,7 @@ static void test_who_measures_again(void **state)
     matrix_init(&m, &p, memory);
     for (uint32_t i = 0; i < m.count; i++) {
         m.nics[i].leaf = (uint16_t)(i / 2 / LEAF_HOSTS);
-        m.nics[i].told = i / 2 % LEAF_HOSTS != 3; /* of each leaf one is silent */
+        m.nics[i].told = i / 2 % LEAF_HOSTS != 3; /* one host of each leaf is silent */
     }
     assert_int_equal(matrix_again(&m, doubted, NULL, 0, hosts), 0);
     doubted[57] = true;
@@ -1010,7 +1012,7 @@ static void test_who_measures_again(void **state)
         last = hosts[h] ? h / LEAF_HOSTS : last;
     }
     assert_true(hosts[57] && of_own >= 4 && of_other >= 4 && leaves > 6);
-    for (uint32_t h = 0; h < 30; h++) { /* silent ones, too: it is they who are doubted */
+    for (uint32_t h = 0; h < 30; h++) { /* silent ones, too: they are doubted themselves */
         doubted[h] = true;
     }
     assert_int_equal(matrix_again(&m, doubted, NULL, 0, hosts), 31 * 5);
@@ -1019,7 +1021,7 @@ static void test_who_measures_again(void **state)
     free(memory);
 }
 
-/* Packets that are not of the plan are nobody's. */
+/* Packets that are not of the plan are dropped. */
 static void test_strangers(void **state)
 {
     struct world w;
@@ -1052,7 +1054,7 @@ static void test_strangers(void **state)
     end_world(&w);
 }
 
-/* Hosts that tell reasons that there are not, and more packets than the plan has: nothing of others changes. */
+/* Hosts report unknown reasons, and more packets than the plan has: other hosts' results stay the same. */
 static void test_liars(void **state)
 {
     enum { NO_REASON = 4, TOO_MANY = 8, ROUNDS = HOSTS - 1 + HOSTS };

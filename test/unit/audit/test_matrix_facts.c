@@ -1,5 +1,5 @@
-/* test_matrix_facts.c: two matrices of an audit, as facts of each host and what it is judged by: a host fails where both have
- * the same of two partners at least. */
+/* test_matrix_facts.c: two matrices of an audit become facts of each host, by which it is judged. A host fails if both matrices
+ * show the same fault to two or more partners. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 enum { PACKETS = 5, HOSTS = 8, RAILS = 2, LEAF_HOSTS = 4, VICTIM = 2, STRAY = 6, LIAR = 7 };
 
-/* Of packets from the victim to these hosts so many are lost on the first rail. */
+/* Of the packets from the victim to these hosts so many are lost on the first rail. */
 static struct audit_matrix *matrix_of(const uint32_t *hosts, uint32_t count,
                                       const uint8_t lost[HOSTS])
 {
@@ -59,7 +59,7 @@ static struct audit_matrix *matrix_of(const uint32_t *hosts, uint32_t count,
     return x;
 }
 
-/* Each host's facts of the first one, or of the second one where that decides. */
+/* Each host's facts from the first matrix, or from the second one where that decides. */
 static void judge_look(struct audit *a, struct sheet sheets[HOSTS],
                        const struct audit_matrix *first, const struct audit_matrix *second,
                        const bool measured[HOSTS])
@@ -81,7 +81,7 @@ static void end_look(struct audit *a, struct sheet sheets[HOSTS])
     judge_done(a);
 }
 
-/* Failures of the victim, and of all others, by a path of which both looks know. */
+/* Counts failures of the victim, and of all others, by a path that both looks measured. */
 static void two_looks(uint8_t lost[2][HOSTS], uint32_t *ret_victim, uint32_t *ret_others)
 {
     static const uint32_t all[HOSTS] = {0, 1, 2, 3, 4, 5, 6, 7},
@@ -121,8 +121,8 @@ static void two_looks(uint8_t lost[2][HOSTS], uint32_t *ret_victim, uint32_t *re
     audit_matrix_free(second);
 }
 
-/* One host tells of a dead path of the victim's in both looks. A packet that is lost by chance, in one of them, makes no failure
- * of it; a second host that has it in both does. */
+/* One host reports a dead path of the victim in both looks. If one packet to another host is lost by chance, in one look, the
+ * victim must not fail. If a second host has the same in both looks, it must. */
 static void test_two_looks(void **state)
 {
     static const struct {

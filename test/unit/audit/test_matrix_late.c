@@ -1,4 +1,4 @@
-/* test_matrix_late.c: delays of a matrix that are no NIC's own: between two leaves, and between two NICs. */
+/* test_matrix_late.c: delays of a matrix that no NIC alone explains: between two leaves, and between two NICs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ struct world {
     struct matrix m;
     void *memory;
     struct matrix_late late[MATRIX_LATE_MOST];
-    int64_t more[NICS][NICS]; /* that is planted */
+    int64_t more[NICS][NICS]; /* the planted delay */
 };
 
 static uint32_t leaf(uint32_t nic)
@@ -133,7 +133,7 @@ static void test_a_cell(void **state)
     done(w);
 }
 
-/* A receiver tells that all of a leaf comes late: it is one host's word. */
+/* One receiver reports that all packets of a leaf are late: that is one host's word. */
 static void test_one_host_makes_no_block(void **state)
 {
     struct world *w = begin();

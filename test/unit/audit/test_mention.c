@@ -1,4 +1,4 @@
-/* test_mention.c: who in the fleet has a fact with this text: as a walk over all sheets finds it. */
+/* test_mention.c: the hosts of a fleet that have a fact with this text: the same as a search of all sheets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static struct sheet *sheet_of(struct prng *p)
         sheet_add(s, &(struct fact){FACT_NET_ADDRESS, FACT_VALUE, subject, "eth0", ""});
     }
     sheet_add(
-        s, &(struct fact){FACT_OS_PRODUCT, FACT_VALUE, "", "leaf1", ""}); /* nobody asks for it */
+        s, &(struct fact){FACT_OS_PRODUCT, FACT_VALUE, "", "leaf1", ""}); /* no search is for it */
     sheet_finish(s);
     return s;
 }
@@ -68,7 +68,7 @@ static void as_a_walk_finds_it(void **state)
     assert_true(a.mention_capacity <= HOSTS * NICS * 2);
     audit_mentions_find(&a);
     assert_false(a.full);
-    for (unsigned n = 0; n <= SWITCHES; n++) { /* the last is nobody's */
+    for (unsigned n = 0; n <= SWITCHES; n++) { /* no host has the last one */
         snprintf(text, sizeof(text), "leaf%u", n);
         const struct audit_mention *m = audit_mentions_of(&a, FACT_NET_SWITCH, text, &count);
         assert_int_equal(count, walk(sheets, FACT_NET_SWITCH, text));
@@ -85,7 +85,7 @@ static void as_a_walk_finds_it(void **state)
     }
     a.mention_capacity--;
     audit_mentions_find(&a);
-    assert_true(a.full); /* what has no room is no silence */
+    assert_true(a.full); /* if there is no room, that is reported */
     for (uint32_t i = 0; i < HOSTS; i++) {
         sheet_free(own[i]);
     }

@@ -1,5 +1,5 @@
-/* test_one_liar.c: one host of a small fleet lies in each field of what it reports of a matrix, of tests, and of pairs. It may be
- * told of; no other host fails. */
+/* test_one_liar.c: one host of a small fleet lies in each field of its reports of a matrix, of tests, and of pairs. The liar may
+ * fail; no other host does. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static struct audit *judged(struct sheet *sheets, uint32_t count,
     return &a;
 }
 
-/* Nobody but the liar fails any of these checks: "be.matrix." means all that begin so. */
+/* Only the liar may fail these checks. "be.matrix." stands for all checks that begin so. */
 static void only_the_liar_fails(const struct audit *a, uint32_t liar, const char *const *checks,
                                 const char *what, uint64_t seed)
 {
@@ -60,11 +60,11 @@ static void only_the_liar_fails(const struct audit *a, uint32_t liar, const char
 enum lie {
     HEARD_NOTHING,
     HEARD_LESS,
-    SENT_NONE, /* and says that it did */
+    SENT_NONE, /* but reports that it did */
     LATE,
     EARLY,
     MARK_LOST,
-    MARK_SKIPPED, /* it did not mark what it says it did */
+    MARK_SKIPPED, /* it did not mark, but reports that it did */
     ANY_BYTES,
     LIES
 };
@@ -76,10 +76,10 @@ struct fleet {
     uint32_t hosts, rails, nics_of[HOSTS_MAX];
     uint32_t leaves; /* 0: none are known; 1: one of each half of the hosts; 2: one of each rail */
     uint32_t liar;
-    bool silent[HOSTS_MAX]; /* it tells nothing of its matrix */
+    bool silent[HOSTS_MAX]; /* its report is missing */
     bool victim[HOSTS_MAX][RAILS_MAX];
     enum lie lie;
-    double share; /* of rounds with a victim in which it lies */
+    double share; /* share of rounds with a victim in which it lies */
 };
 
 static uint16_t leaf_of(const struct fleet *f, uint32_t host, uint32_t rail)
@@ -105,11 +105,11 @@ static struct fleet draw_fleet(uint64_t seed)
             f.victim[h][r] = prng_below(&f.prng, 2) == 0;
         }
     }
-    f.nics_of[f.liar] = f.rails; /* it tells of more than others do */
+    f.nics_of[f.liar] = f.rails; /* it reports more NICs than others have */
     return f;
 }
 
-/* What a NIC tells of a round; `by`: the NIC's host is the liar, or its partner's is. */
+/* A NIC's report of a round. liar, partner: its own host, or its partner's, is the liar. */
 static void tell_round(struct fleet *f, bool rail, bool liar, bool partner, bool lied,
                        uint8_t *sent, uint8_t *heard, int16_t *delay)
 {
@@ -154,7 +154,7 @@ static void tell_round(struct fleet *f, bool rail, bool liar, bool partner, bool
     }
 }
 
-/* Both ends of a pair are told of with the same dice: whether the liar lies in it. */
+/* Whether the liar lies about a pair: the same dice for both ends' reports. */
 static bool is_lied(const struct fleet *f, uint32_t a, uint32_t b)
 {
     const uint32_t other = a / f->rails == f->liar ? b : a;
@@ -267,7 +267,7 @@ struct tests {
     struct audit_perf_host who[HOSTS_MAX];
     struct prng prng;
     uint32_t count, nics, liar;
-    uint32_t field; /* in which it lies; 7: in all of them */
+    uint32_t field; /* the field with the lie; 7: all of them */
 };
 #define RATE 50e6
 
@@ -472,7 +472,7 @@ static void a_liar_in_tests(void **state)
 
 /* ---- pairs ---- */
 
-/* What a host's agent knows of a neighbour, half of which is that one's word. */
+/* What a host's agent reports of a neighbour. Half of it is that neighbour's word. */
 static void add_pair(struct sheet *s, struct prng *p, const char *peer, bool lied)
 {
     char subject[64], edge[240], text[64];

@@ -1,4 +1,4 @@
-/* test_outlier.c: who is measured worse than the others, and who only once. */
+/* test_outlier.c: which hosts are worse than the others, and which looked so only once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +63,7 @@ static void test_cohort_is_its_middle(void **state)
     assert_true(c.middle > 99.8 && c.middle < 100.2);
     assert_true(c.spread > 0.9 && c.spread < 1.1);
     assert_true(c.freedom >= 8); /* normal */
-    /* Ratios of two normal values: a third of all is further off than a spread, some by hundreds. */
+    /* Ratios of two normal values: a third of them is further off than a spread, some by hundreds. */
     struct prng g;
     prng_init(&g, 2);
     for (uint32_t i = 0; i < MANY; i++) {
@@ -72,7 +72,7 @@ static void test_cohort_is_its_middle(void **state)
     assert_true(outlier_cohort_init(&c, &rate, values, MANY, scratch));
     assert_int_equal(c.freedom, 3);
     assert_true(c.scale > 4); /* wider tails than three degrees have: taken for a wider t */
-    assert_int_equal(cohort_of(100, 3).freedom, 3); /* too few to see tails */
+    assert_int_equal(cohort_of(100, 3).freedom, 3); /* too few to see the tails */
     for (uint32_t i = 0; i < MANY; i++) {
         values[i] = 100;
     }
@@ -89,15 +89,15 @@ static void test_screen(void **state)
     (void)state;
     assert_true(outlier_is_candidate(&c, 90));
     assert_false(
-        outlier_is_candidate(&c, 97)); /* three spreads, but less than half of what matters */
+        outlier_is_candidate(&c, 97)); /* three spreads, but under half of the least effect */
     assert_false(outlier_is_candidate(&c, 110)); /* faster */
     assert_true(outlier_cohort_init(&d, &delay, values, 6, scratch));
     assert_true(outlier_is_candidate(&d, 2000));
-    assert_false(outlier_is_candidate(&d, 900)); /* under half of what matters */
+    assert_false(outlier_is_candidate(&d, 900)); /* under half of the least effect */
     assert_false(outlier_is_candidate(&d, -2000));
 }
 
-/* What it was the first time is no part of the verdict. */
+/* The first measurement is no part of the verdict. */
 static void test_verdict_is_by_retests(void **state)
 {
     const struct outlier_cohort c = cohort_of(MANY, 5);
@@ -105,11 +105,11 @@ static void test_verdict_is_by_retests(void **state)
     bool worse[3];
     (void)state;
     assert_true(outlier_undecided(&c, &t[0], 1));
-    assert_false(judge(&c, t, 1, worse)); /* without any, nobody */
+    assert_false(judge(&c, t, 1, worse)); /* without retests none is worse */
     for (int i = 0; i < 3; i++) {
         add(&c, &t[0], 90, 100);
         add(&c, &t[1], 99.5, 100);
-        add(&c, &t[2], 80, 80.5); /* all are slow in these seconds: so is it */
+        add(&c, &t[2], 80, 80.5); /* all are slow in these seconds, also this one */
     }
     assert_false(outlier_undecided(&c, &t[0], 3));
     assert_false(outlier_undecided(&c, &t[1], 3));
@@ -118,7 +118,7 @@ static void test_verdict_is_by_retests(void **state)
     assert_float_equal(outlier_worse(&t[0]), 10, 1e-9);
 }
 
-/* One bad second of three is not the median; too small an effect is none, however sure. */
+/* One bad second of three doesn't change the median. An effect that is too small doesn't count, however certain it is. */
 static void test_median_and_effect(void **state)
 {
     const struct outlier_cohort c = cohort_of(MANY, 6);
@@ -138,7 +138,7 @@ static void test_median_and_effect(void **state)
     assert_int_equal(judge(&c, &small, 1, worse), 0);
 }
 
-/* The same retests condemn where they are few's, and not where they are the worst of many candidates. */
+/* The same retests make a verdict if there are few candidates, but not if they are the worst of many. */
 static void test_many_candidates_want_more(void **state)
 {
     struct outlier_cohort c = cohort_of(100, 7); /* heavy tails */
@@ -163,7 +163,7 @@ static void test_many_candidates_want_more(void **state)
     assert_true(worse[0]);
 }
 
-/* Known values: P(T > 4.5407) of three degrees is 1 %: of three retests two were that far off. */
+/* Known values: with three degrees P(T > 4.5407) is 1 %. Two of three retests were that far off. */
 static void test_chance(void **state)
 {
     struct outlier_cohort c = cohort_of(100, 8);
@@ -181,8 +181,8 @@ static void test_chance(void **state)
     assert_float_equal(outlier_chance(&c, &t), 7 * 3 * 4.2464e-5 * 4.2464e-5 / 0.8, 1e-9);
 }
 
-/* Nobody knows how wide noise is: that it was the worst of four nine times tells, and of two it does not. Seven times of nine
- * are chance, and so is an order before the last retest. */
+/* The width of the noise is unknown. If a host was the worst of four nine times, that is evidence; of two it isn't. Seven times
+ * of nine are chance. Before the last retest the order is no evidence either. */
 static void test_order(void **state)
 {
     static const struct {
@@ -209,7 +209,7 @@ static void test_order(void **state)
         assert_float_equal(outlier_chance(&c, &t), cases[k].chance, 1e-9);
         assert_int_equal(judge(&c, &t, 1, worse), cases[k].chance <= OUTLIER_FALSE_SHARE);
     }
-    /* as bad as one beside is not worse; that high values are the worse ones makes no difference */
+    /* a host as bad as one beside it is not worse, also if high values are the worse ones */
     struct outlier_retest t = {.count = 0};
     double same[] = {80, 100, 110}, above[] = {80, 100, 110};
     outlier_add(&c, &t, 80, same, 3);

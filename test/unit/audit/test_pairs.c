@@ -1,4 +1,4 @@
-/* test_pairs.c: whose fault it is where hosts judge each other by pairs: one neighbour's is not everybody's. */
+/* test_pairs.c: which host is at fault if hosts judge each other by pairs: one neighbour's fault is not all others'. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ struct world {
     char names[HOSTS][8];
     bool lost[HOSTS][HOSTS]; /* packets of full size, from … to … */
     bool dead[HOSTS][HOSTS]; /* all packets */
-    bool deaf[HOSTS]; /* nothing arrives there, so its agent knows of no path what becomes of it */
+    bool deaf[HOSTS];        /* nothing arrives there: its agent knows nothing about its paths */
     const char *near[HOSTS]; /* the hosts' neighbours, a digit each; NULL: the two on either side */
     int lane_ns[HOSTS][HOSTS]; /* of a job's messages, from … to …; 0: it has no such lane */
     struct sheet copies[HOSTS];
@@ -99,8 +99,8 @@ static enum audit_status worst(const struct world *w, const char *check, int hos
     return audit_worst(&w->audit, check, (uint32_t)host, counts);
 }
 
-/* A NIC whose MTU is too small takes no packet of full size; its own go out. Without a look at all sides its four neighbours
- * fail, and it passes. */
+/* A NIC with a too small MTU takes no packet of full size; its own packets arrive. If only one side were judged, its four
+ * neighbours would fail, and it would pass. */
 static void test_who_takes_none_fails_alone(void **state)
 {
     struct world w = {0};
@@ -128,8 +128,8 @@ static void test_who_takes_none_fails_alone(void **state)
     world_done(&w, HOSTS);
 }
 
-/* A NIC that nothing reaches: its host can't judge it, and by its neighbours' word it fails. It was unknown, and they were
- * warned that it has the fault. */
+/* Nothing reaches a NIC: its host can't judge it, and its neighbours' reports fail it. It used to be unknown, and its neighbours
+ * got a warning. */
 static void test_who_is_deaf_fails_by_others(void **state)
 {
     struct world w = {0};
@@ -145,7 +145,7 @@ static void test_who_is_deaf_fails_by_others(void **state)
     world_done(&w, HOSTS);
 }
 
-/* Its own packets of full size are lost: its word alone, and nobody else is blamed. */
+/* Its own packets of full size are lost: it fails by its own report, and no other host is blamed. */
 static void test_who_sends_none_fails_alone(void **state)
 {
     struct world w = {0};
@@ -160,7 +160,7 @@ static void test_who_sends_none_fails_alone(void **state)
     world_done(&w, HOSTS);
 }
 
-/* Of neighbours that both take none each fails, whichever is looked at first: what either finds of the other is a warning. */
+/* Two neighbours both take none: each fails, in either order of judging. What one reports about the other is a warning. */
 static void test_two_who_take_none_both_fail(void **state)
 {
     for (int bad = 0; bad < HOSTS; bad++) {
@@ -179,7 +179,8 @@ static void test_two_who_take_none_both_fail(void **state)
     }
 }
 
-/* That a host fails by what others found is no word of its own: hosts 0 and 1 find nothing of host 2, and nor does anybody. */
+/* A host that fails by others' reports makes no report by that: hosts 0 and 1 have none about host 2, and so has no other
+ * host. */
 static void test_who_fails_by_others_accuses_nobody(void **state)
 {
     struct world w = {.near = {"234", "256", "013", "024", "03", "16", "15"}};
@@ -194,7 +195,7 @@ static void test_who_fails_by_others_accuses_nobody(void **state)
     world_done(&w, HOSTS);
 }
 
-/* A host that is dead, told of by its neighbours alone: they take jobs. */
+/* Only its neighbours report about a dead host: they themselves take jobs. */
 static void test_a_dead_neighbour_blocks_nobody_else(void **state)
 {
     struct world w = {0};
@@ -217,12 +218,12 @@ static void test_a_dead_neighbour_blocks_nobody_else(void **state)
                                                                             : AUDIT_PASS);
     }
     for (uint32_t i = 0; i < w.audit.count; i++) {
-        assert_false(w.audit.results[i].by_peer); /* nobody fails by it: nobody is asked again */
+        assert_false(w.audit.results[i].by_peer); /* no host fails by it, so none is asked again */
     }
     world_done(&w, HOSTS);
 }
 
-/* An audit of one host: what the others found an hour before is no evidence against it. */
+/* An audit of one host: the others' reports of an hour before are no evidence against it. */
 static void test_old_words_fail_nobody(void **state)
 {
     struct world w = {0};
@@ -246,7 +247,7 @@ static void test_old_words_fail_nobody(void **state)
     world_done(&w, HOSTS);
 }
 
-/* Over the front end one pair is a warning; who reaches nobody, or whom nobody reaches, fails. */
+/* Over the front end one pair is a warning. A host fails if it reaches no other, or if no other reaches it. */
 static void test_front_end(void **state)
 {
     struct sheet *sheets[HOSTS], copies[HOSTS];
@@ -296,7 +297,7 @@ static void test_front_end(void **state)
     }
 }
 
-/* Two hosts alone that don't reach each other: no others are told of. */
+/* Two hosts alone that don't reach each other: there are no others. */
 static void test_front_end_of_two(void **state)
 {
     struct sheet *sheets[2], copies[2];
@@ -325,7 +326,7 @@ static void test_front_end_of_two(void **state)
     sheet_free(sheets[1]);
 }
 
-/* Both ways round, nobody twice, nobody himself. */
+/* Each tries both ways, no peer twice, and never itself. */
 static void test_who_tries_whom(void **state)
 {
     for (uint32_t count = 0; count < 60; count++) {
@@ -351,7 +352,8 @@ static void test_who_tries_whom(void **state)
     }
 }
 
-/* One pair, or two hosts: nobody can tell whose fault it is. Who reaches others is warned, and who has no other is unknown. */
+/* With one pair, or with two hosts, it can't be told which host is at fault. A host that reaches others gets a warning. A host
+ * without others is unknown. */
 static void test_without_witnesses_nobody_fails(void **state)
 {
     struct world w = {0}, two = {0};
@@ -372,7 +374,8 @@ static void test_without_witnesses_nobody_fails(void **state)
     world_done(&two, 2);
 }
 
-/* Nothing arrives between host 3 and two others of its neighbours, which are well with all others: it fails, they are warned. */
+/* Nothing arrives between host 3 and two of its neighbours, and these are well with all others: host 3 fails, they get a
+ * warning. */
 static void test_two_partners_fail_one(void **state)
 {
     struct world w = {0};
@@ -387,7 +390,7 @@ static void test_two_partners_fail_one(void **state)
     world_done(&w, HOSTS);
 }
 
-/* Neighbours that don't answer: one may be off, two are the interface's own fault. Of the only one nobody knows. */
+/* Neighbours that don't answer: one may be off; two are the interface's own fault. If there is only one, it isn't known. */
 static void test_neighbours_that_do_not_answer(void **state)
 {
     static const struct {
@@ -421,7 +424,7 @@ static void test_neighbours_that_do_not_answer(void **state)
     }
 }
 
-/* One host's word fails no other one, whatever it tells of whom. */
+/* One host's reports fail no other host, whatever they are. */
 static void test_a_liar_fails_nobody(void **state)
 {
     for (int mask = 0; mask < 1 << HOSTS; mask++) {
@@ -437,10 +440,10 @@ static void test_a_liar_fails_nobody(void **state)
     }
 }
 
-/* Neighbours at random are near or far. Within a leaf there is one path, which is as many as others have there. */
+/* Random neighbours are near or far. Within a leaf there is one path, and others have no more there. */
 static void test_paths_are_of_a_distance(void **state)
 {
-    for (int fewer = 0; fewer <= 2; fewer++) { /* to so many neighbours of host 2 */
+    for (int fewer = 0; fewer <= 2; fewer++) { /* how many neighbours of host 2 have fewer paths */
         struct sheet *own[HOSTS], copies[HOSTS];
         struct audit a;
         uint32_t counts[AUDIT_STATUS_COUNT];
@@ -475,7 +478,8 @@ static void test_paths_are_of_a_distance(void **state)
     }
 }
 
-/* A job's ring between hosts whose agents don't probe each other: the one whose messages queue, both ways, fails alone. */
+/* A job's ring between hosts whose agents don't probe each other. One host's messages queue, in both directions: it alone
+ * fails. */
 static void test_a_slow_class_is_one_hosts(void **state)
 {
     for (int slow = 0; slow <= 1; slow++) {

@@ -1,5 +1,5 @@
-/* test_past.c: what was, beside a sheet of now: counters are judged by the last day, and what is measured by what the same host
- * had when somebody accepted an audit. */
+/* test_past.c: earlier values beside a sheet of now: counters are judged by the last day, and measurements by the host's own
+ * values in the accepted audit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -128,22 +128,22 @@ static void assert_flaps(int64_t was, int64_t now, int64_t up_s, int64_t apart_s
 
 static void test_flaps(void **state)
 {
-    /* 300 in 61 days are five a day: 300 of today are not */
+    /* 300 in 61 days are five a day; 300 today are more than that */
     assert_flaps(-1, 300, 61 * DAY_S, 0, AUDIT_WARN,
                  "lost its carrier 300 times in 61.0 days since boot");
     assert_flaps(0, 300, 61 * DAY_S, DAY_S, AUDIT_FAIL,
                  "lost its carrier 300 times in the last 24.0 hours");
     assert_flaps(300, 300, 61 * DAY_S, DAY_S, AUDIT_PASS,
                  "lost its carrier 0 times in the last 24.0 hours");
-    /* an hour is no sixth of a day's five */
+    /* an hour is less than a sixth of a day */
     assert_flaps(7, 8, 61 * DAY_S, 3600, AUDIT_PASS,
                  "lost its carrier 1 times in the last 1.0 hours");
-    /* its driver was loaded meanwhile: what it counts since then */
+    /* its driver was loaded again meanwhile: only its new count */
     assert_flaps(300, 3, 61 * DAY_S, DAY_S, AUDIT_PASS,
                  "lost its carrier 3 times in 24.0 hours, counted anew meanwhile");
     assert_flaps(300, 299, 61 * DAY_S, DAY_S, AUDIT_FAIL,
                  "lost its carrier 299 times in 24.0 hours, counted anew meanwhile");
-    /* the host has booted meanwhile: a value that is greater is no difference */
+    /* the host has booted meanwhile: a greater value is no difference */
     assert_flaps(1, 3, 7200, DAY_S, AUDIT_PASS, "lost its carrier 3 times in 2.0 hours since boot");
 }
 
@@ -152,7 +152,7 @@ static void test_ratios(void **state)
     struct world *w = begin(2);
     struct sheet *was;
 
-    for (int i = 0; i < 2; i++) { /* of a month little was sent again, of the last day much */
+    for (int i = 0; i < 2; i++) { /* few of the month were sent again, many of the last day */
         add_number(w->sheets[i], FACT_OS_UPTIME, "", 31 * DAY_S);
         add_number(w->sheets[i], FACT_OS_SEGMENTS, "", 1000000000);
         add_number(w->sheets[i], FACT_OS_RETRANS, "", 100000);
@@ -163,7 +163,7 @@ static void test_ratios(void **state)
     judge(w);
     assert_int_equal(result(w, "fe.loss", 0)->status, AUDIT_FAIL);
     assert_string_equal(result(w, "fe.loss", 0)->found, "1.000 % in the last 24.0 hours");
-    /* a hundred segments are too few to tell: then all that were ever sent */
+    /* a hundred segments are too few: then all since boot count */
     assert_string_equal(result(w, "fe.loss", 1)->found, "0.010 % in 31.0 days since boot");
     assert_int_equal(result(w, "fe.loss", 1)->status, AUDIT_PASS);
     done(w);
@@ -173,7 +173,7 @@ static void test_ratios(void **state)
 
 static const char accepted[] = "audit 7 delivered, accepted 2026-11-02";
 
-/* Bus bandwidth of a host, thousandths, then and now; the sheet of then. */
+/* Bus bandwidth of a host, in thousandths, then and now. Returns the sheet of then. */
 static struct sheet *add_rate(struct world *w, uint32_t host, int64_t then, int64_t now)
 {
     struct sheet *was = beside(&w->sheets[host]->accepted, 30 * DAY_S), *is = w->sheets[host];
@@ -187,7 +187,7 @@ static struct sheet *add_rate(struct world *w, uint32_t host, int64_t then, int6
     return was;
 }
 
-/* Of all hosts. */
+/* The same for all hosts. */
 static struct world *rates(uint32_t hosts, const int64_t *then, const int64_t *now)
 {
     struct world *w = begin(hosts);
@@ -201,7 +201,7 @@ static struct world *rates(uint32_t hosts, const int64_t *then, const int64_t *n
 
 static void test_one_host_drifts(void **state)
 {
-    /* as fast as the slowest of them, and no longer what it was itself */
+    /* as fast as the slowest of the others, but slower than it was itself */
     static const int64_t then[6] = {200000, 199000, 201000, 200500, 199500, 240000},
                          now[6] = {200000, 199000, 201000, 200500, 199500, 200000};
     struct world *w = rates(6, then, now);
@@ -237,7 +237,7 @@ static void test_all_drift(void **state)
     done(w);
 }
 
-/* What differed between hosts then says how much a difference says. */
+/* The spread between hosts then shows how much a difference means. */
 static void test_wide_spread(void **state)
 {
     static const int64_t then[6] = {150000, 180000, 200000, 220000, 250000, 240000},
@@ -248,8 +248,8 @@ static void test_wide_spread(void **state)
     done(w);
 }
 
-/* The fleet has grown by half: what a collective of more ranks reaches is no other rate of the same one. Nor is that of a
- * number that nobody told. */
+/* The fleet has grown by half: the rate of a collective with more ranks can't be compared with the old one. Nor can a rate whose
+ * number of ranks is missing. */
 static void test_other_size(void **state)
 {
     static const struct {
@@ -271,7 +271,7 @@ static void test_other_size(void **state)
     }
 }
 
-/* Two hosts can't be compared with each other; each of them can with itself. */
+/* Two hosts can't be compared with each other, but each can be compared with its own past. */
 static void test_small_fleet(void **state)
 {
     static const int64_t then[2] = {200000, 200000}, now[2] = {199000, 150000};
@@ -279,12 +279,12 @@ static void test_small_fleet(void **state)
 
     assert_int_equal(result(w, "nccl.busbw.q4", 0)->status, AUDIT_PASS);
     assert_int_equal(result(w, "nccl.busbw.q4", 1)->status, AUDIT_WARN);
-    assert_int_equal(result(w, "nccl.busbw.q2", 0)->status, AUDIT_UNKNOWN); /* nobody ran it */
+    assert_int_equal(result(w, "nccl.busbw.q2", 0)->status, AUDIT_UNKNOWN); /* it was not run */
     done(w);
 }
 
-/* A host is as far as the others are by now, and was nearer: it fails, by its neighbours' word, too, and what they share has not
- * changed. Whose bound is wide tells nothing. */
+/* A host is as far as the others now, but was nearer: it fails, by its neighbours' reports, too. The delays that they share have
+ * not changed. A host with a wide bound is no evidence. */
 static void test_delays(void **state)
 {
     static const char edge[] =
@@ -302,7 +302,7 @@ static void test_delays(void **state)
             if (k == i) {
                 continue;
             }
-            /* h2 was 1.2 us nearer to all; h5 as well, and does not know by how much */
+            /* h2 was 1.2 us nearer to all others; h5 was, too, with an unknown bound */
             const int less = i == 2 || k == 2 || i == 5 || k == 5 ? 1200 : 0,
                       bound = i == 5 || k == 5 ? 2000 : 20;
             snprintf(subject, sizeof(subject), "eth0 h%u eth0", k);

@@ -1,5 +1,5 @@
-/* test_perf.c: tests of bandwidth and of collectives in worlds of drawn hosts: who is slow is named, nobody else is, whatever one
- * of them tells; each step's groups have no host in common and at least two each; who is busy ends no test of others. */
+/* test_perf.c: tests of bandwidth and of collectives in worlds of drawn hosts. A slow host is named and no other, whatever any
+ * host reports. The groups of a step have no host in common, and at least two hosts each. A busy host ends no test of others. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -23,15 +23,15 @@ struct world {
     double share[HOSTS_MAX][4]; /* of the NIC's rate */
     uint8_t outcome[HOSTS_MAX]; /* of all of a host's tests; 0: done */
     uint32_t pair[2];           /* slow only together; equal: none */
-    uint32_t liar;              /* tells the same rate of whatever it takes part in */
+    uint32_t liar;              /* reports the same rate for all its tests */
     double liar_tells;
-    uint32_t worker;               /* works for longer before each second meeting */
+    uint32_t worker;               /* works longer before each second meeting */
     uint32_t wrong, wrong_nic;     /* all that this NIC sends is wrong */
     uint32_t dead_nics[HOSTS_MAX]; /* bit n: NIC n carries nothing */
     double lost;                   /* share of groups that fail */
     struct prng prng;
     double noise;
-    double spread; /* instead: Student's t with three degrees, of this robust spread */
+    double spread; /* instead: Student's t with three degrees, with this robust spread */
     uint16_t kind[HOSTS_MAX];
     double practical;
     bool no_ways;
@@ -83,7 +83,7 @@ static bool uses(const struct perf_step *s, uint32_t nic)
     return s->nic == PERF_NOBODY ? nic < s->nics : s->nic == nic;
 }
 
-/* Members are on different leaves. */
+/* True if the members are on different leaves. */
 static bool spans(const struct world *w, const struct perf *p, uint32_t step, uint32_t group)
 {
     uint32_t leaves = 0;
@@ -131,7 +131,7 @@ static bool needs_dead_nic(const struct world *w, const struct perf *p, uint32_t
     return false;
 }
 
-/* Who tells nothing, or whose NIC is dead, spoils the tests of its group. */
+/* True if a member reports nothing or has a dead NIC: that spoils the tests of its group. */
 static bool spoiled(const struct world *w, const struct perf *p, uint32_t step, uint32_t group)
 {
     for (uint32_t i = 0; i < w->count; i++) {
@@ -153,7 +153,7 @@ static const struct death *death_of(const struct world *w, const struct perf *p,
     return NULL;
 }
 
-/* Who dies in a ring ends it; who dies after it only tells nothing of it. */
+/* True if a host dies in this ring: that ends it. If it dies after the ring, only its report is missing. */
 static bool is_broken(const struct world *w, const struct perf *p, uint32_t step)
 {
     bool broken = false;
@@ -177,7 +177,7 @@ struct group {
     bool failed;
 };
 
-/* Each group has its ranks once, and one leader that is rank 0. */
+/* Checks that each group has its ranks once, and one leader that is rank 0. */
 static void find_groups(struct world *w, struct perf *p, uint32_t step, struct group *groups)
 {
     memset(groups, 0, HOSTS_MAX * sizeof(*groups));
@@ -209,7 +209,7 @@ static bool is_candidate(const struct perf *p, uint32_t host, uint32_t nic)
     return p->nic[host * HOST_NIC_MAX + nic].verdict == PERF_SCREENED;
 }
 
-/* Each pair of retests is of one kind; beside candidates is a pair without one. */
+/* Checks that each pair of retests is of one kind, and that beside candidates runs a pair without one. */
 static void look_at_retests(const struct world *w, const struct perf *p, uint32_t step)
 {
     uint32_t of[PERF_KINDS_MAX] = {0}, beside[PERF_KINDS_MAX] = {0};
@@ -384,7 +384,7 @@ static void the_slow_host_alone_is_named(void **state)
     }
 }
 
-/* Of any number of hosts, odd ones too, the slow NIC alone is slow: each of its partners has another one. */
+/* With any number of hosts, also odd ones, only the slow NIC is slow: each of its partners has another partner. */
 static void a_slow_nic_is_judged_by_different_partners(void **state)
 {
     for (uint32_t count = 3; count <= 17; count++) {
@@ -408,7 +408,7 @@ static void a_slow_nic_is_judged_by_different_partners(void **state)
     }
 }
 
-/* Both partners of a NIC are slow: a third one, that is known to be good, tells. */
+/* Both partners of a NIC are slow: a third one, known to be good, decides. */
 static void who_met_two_slow_ones_meets_a_third(void **state)
 {
     for (uint64_t seed = 1; seed <= 300; seed++) {
@@ -446,7 +446,7 @@ static void two_slow_hosts_and_a_pair(void **state)
     free(x.memory);
 }
 
-/* One in each half of four: partners are those that were well in pairs. */
+/* One slow host in each half of four: the partners are hosts that were well in pairs. */
 static void two_slow_hosts_of_four(void **state)
 {
     struct world w = world_of(4, 2, 12);
@@ -458,7 +458,7 @@ static void two_slow_hosts_of_four(void **state)
     free(x.memory);
 }
 
-/* What one host tells of its tests, too little or too much, makes nobody slow. */
+/* One host reports too little or too much about its tests: no host counts as slow by that. */
 static void a_liar_names_nobody(void **state)
 {
     static const double tells[] = {1e3, 0.5 * NIC_RATE, 1.5 * NIC_RATE, 1e18};
@@ -480,7 +480,7 @@ static void a_liar_names_nobody(void **state)
     }
 }
 
-/* One that tells too little of all its tests hides no slow NIC, not even of one whose partners are its own, too. */
+/* A host that reports too little about all its tests hides no slow NIC, also not one that has the same partners. */
 static void a_liar_hides_nobody(void **state)
 {
     for (uint64_t seed = 1; seed <= 200; seed++) {
@@ -497,7 +497,7 @@ static void a_liar_hides_nobody(void **state)
     }
 }
 
-/* Of a host's own words on how long it worked: the one that works longer is late, and nobody else. */
+/* Hosts report how long they worked: the host that works longer is late, and no other. */
 static void who_works_longer_is_late(void **state)
 {
     struct world w = world_of(9, 1, 5);
@@ -516,7 +516,7 @@ static void who_works_longer_is_late(void **state)
     free(x.memory);
 }
 
-/* All that a NIC sends is wrong: its partners have wrong values, and it is the one that is not right. */
+/* Everything that a NIC sends is wrong: its partners have wrong values, and that NIC's host is named. */
 static void who_sends_wrong_values_is_known_by_its_partners(void **state)
 {
     for (uint64_t seed = 1; seed <= 200; seed++) {
@@ -533,7 +533,7 @@ static void who_sends_wrong_values_is_known_by_its_partners(void **state)
     }
 }
 
-/* Whoever has a job, or refuses, is in no ring, and the ring runs without it. */
+/* A host that has a job, or refuses, is in no ring. The ring runs without it. */
 static void who_takes_no_part_ends_no_other_test(void **state)
 {
     static const uint8_t outcomes[] = {PERF_BUSY, PERF_PREEMPTED, PERF_REFUSED};
@@ -561,7 +561,7 @@ static bool dies(const struct world *w, uint32_t host)
     return false;
 }
 
-/* One host or two, of drawn fleets, die or get a job in drawn rings: each other one has all rows, the dead ones those before. */
+/* One host or two, of drawn fleets, die or get a job in drawn rings: the others have all rows, the dead ones the earlier rows. */
 static void who_dies_in_a_ring_is_missing_alone(void **state)
 {
     uint32_t again = 0;
@@ -601,7 +601,7 @@ static void who_dies_in_a_ring_is_missing_alone(void **state)
     assert_true(again > 300);
 }
 
-/* What a host's rings came to before it died counts for it; the rest keeps the reason. */
+/* The results of a host's rings before its death count for it. The rest keeps the reason. */
 static void rings_before_a_death_stay(void **state)
 {
     struct world w = world_of(9, 2, 3);
@@ -619,7 +619,7 @@ static void rings_before_a_death_stay(void **state)
     free(x.memory);
 }
 
-/* One dies in the first ring of each plan: there is an end of it, and all that was not run keeps the reason. */
+/* A host dies in the first ring of each plan: that comes to an end, and tests that were not run keep the reason. */
 static void rings_end_however_many_die(void **state)
 {
     struct world w = world_of(20, 1, 4);
@@ -638,7 +638,7 @@ static void rings_end_however_many_die(void **state)
     free(x.memory);
 }
 
-/* Of two the ring can't be run again. */
+/* The ring of two can't run again without one of them. */
 static void a_ring_of_one_is_none(void **state)
 {
     struct world w = world_of(2, 1, 4);
@@ -652,7 +652,8 @@ static void a_ring_of_one_is_none(void **state)
     free(x.memory);
 }
 
-/* Fewer NICs than most have: the rings are without it, and with all NICs of the others. One that has more uses as many. */
+/* A host with fewer NICs than most is in no ring; the rings use all NICs of the others. A host with more NICs uses as many as the
+ * others. */
 static void hosts_with_other_numbers_of_nics(void **state)
 {
     struct world w = world_of(10, 4, 3);
@@ -669,7 +670,7 @@ static void hosts_with_other_numbers_of_nics(void **state)
     free(x.memory);
 }
 
-/* One of its NICs is dead, be it the first: rings are without that host, and with all NICs of the others. */
+/* One NIC of a host is dead, also the first one: rings are without that host, and use all NICs of the others. */
 static void a_host_with_a_dead_nic_ends_no_ring(void **state)
 {
     for (uint64_t seed = 1; seed <= 100; seed++) {
@@ -690,7 +691,7 @@ static void a_host_with_a_dead_nic_ends_no_ring(void **state)
     }
 }
 
-/* A rail that is dead at all hosts but one: rings are of the NICs before it. Nothing left to run on: there are none. */
+/* A rail is dead at all hosts but one: rings use the NICs before it. If no NIC is left, there are no rings. */
 static void rings_are_of_nics_that_work(void **state)
 {
     for (uint32_t rail = 0; rail < 3; rail++) {
@@ -707,7 +708,7 @@ static void rings_are_of_nics_that_work(void **state)
     }
 }
 
-/* Most hosts carry nothing: those that do run their rings. */
+/* Most hosts carry nothing: the others run their rings. */
 static void few_good_hosts_have_a_ring(void **state)
 {
     struct world w = world_of(10, 2, 3);
@@ -722,7 +723,7 @@ static void few_good_hosts_have_a_ring(void **state)
     free(x.memory);
 }
 
-/* Tests that did not run, in any stage, name nobody; who is not named after a search is not called well for them. */
+/* Tests that did not run, in any stage, name no host. After a search they also make no host well. */
 static void tests_that_fail_name_nobody(void **state)
 {
     uint32_t named = 0;
@@ -748,7 +749,7 @@ static void tests_that_fail_name_nobody(void **state)
     assert_true(named > 100);
 }
 
-/* For a while no host had a processor: what failed then is tested once more, and who is slow is still named. */
+/* For a while no host had a processor: tests that failed then are repeated once, and a slow host is still named. */
 static void what_failed_for_all_is_tested_again(void **state)
 {
     for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -781,8 +782,8 @@ static uint32_t count_slower(const struct played *x, const struct world *w, uint
     return slower;
 }
 
-/* Where tests vary by more than what matters, the better of three is now and then that slow by chance. Nobody is called slower
- * for it, nor like the others without fresh tests. */
+/* If tests vary by more than the smallest effect that counts, the better of three is sometimes that slow by chance. No host
+ * counts as slower by that, or as equal to the others without fresh tests. */
 static void chance_makes_nobody_slower(void **state)
 {
     uint32_t candidates = 0, by_three = 0, untold = 0;
@@ -805,7 +806,7 @@ static void chance_makes_nobody_slower(void **state)
     assert_true(candidates >= 10 && by_three >= 20 && untold >= 10);
 }
 
-/* One host of 64 is 12 % slower, at a robust spread of 1.5 % with heavy tails: 95 of 100 are found, and nobody else is. */
+/* One host of 64 is 12 % slower, at a robust spread of 1.5 % with heavy tails: 95 of 100 are found, and no other host. */
 static void retests_find_who_is_slower(void **state)
 {
     uint32_t found = 0;
@@ -825,7 +826,7 @@ static void retests_find_who_is_slower(void **state)
     assert_true(found >= 95);
 }
 
-/* In how many of 100 fleets one NIC at 80 % of its rate is named, where first tests between leaves share trunks. */
+/* In how many of 100 fleets a NIC at 80 % of its rate is named, if first tests between leaves share trunks. */
 static uint32_t found_at(double spread, uint32_t hosts, uint32_t sizes)
 {
     uint32_t found = 0;
@@ -845,21 +846,21 @@ static uint32_t found_at(double spread, uint32_t hosts, uint32_t sizes)
     return found;
 }
 
-/* Where first tests between leaves share trunks, single ones vary by much, and the best of each NIC's by little. Few
- * retests run at once, so they don't share: their own spread tells. */
+/* If first tests between leaves share trunks, single tests vary by much, and the best of each NIC's by little. Few retests run at
+ * one time, so they don't share trunks: their own spread decides. */
 static void what_retests_vary_by_tells(void **state)
 {
     assert_true(found_at(0.005, 8, 6) >= 98);
 }
 
-/* Retests vary by more than a quarter of what matters, and first tests between leaves by much more. So nobody knows what chance
- * does, and the order of those that are tested in the same seconds tells. */
+/* Retests vary by more than a quarter of the smallest effect that counts, and first tests between leaves by much more. So the
+ * effect of chance is unknown, and the order of hosts that are tested in the same seconds decides. */
 static void the_order_of_retests_tells(void **state)
 {
     assert_true(found_at(0.03, 16, 4) >= 92);
 }
 
-/* Slow in the first tests, and well afterwards: it is not slower. */
+/* Slow in the first tests, and well afterwards: such a host is not slower. */
 static void fresh_tests_alone_tell(void **state)
 {
     for (uint64_t seed = 1; seed <= 50; seed++) {
@@ -876,7 +877,7 @@ static void fresh_tests_alone_tell(void **state)
     }
 }
 
-/* Hosts of another kind carry half, all of them: they are no outliers. One of them that carries less than its like is. */
+/* All hosts of another kind carry half: they are no outliers. One of them that carries less than its kind is. */
 static void each_kind_has_a_cohort_of_its_own(void **state)
 {
     for (uint64_t seed = 1; seed <= 100; seed++) {
@@ -896,7 +897,7 @@ static void each_kind_has_a_cohort_of_its_own(void **state)
     }
 }
 
-/* What matters is the site's word. */
+/* The site sets the smallest effect that counts. */
 static void what_matters_is_set(void **state)
 {
     static const double practical[] = {0.03, 0.2};
@@ -912,7 +913,7 @@ static void what_matters_is_set(void **state)
     }
 }
 
-/* Who worked longer before the meetings of the rings is what the search begins with: three rounds, where halves take more. */
+/* The search begins with a host that worked longer before the rings' meetings: three rounds, where halves take more. */
 static void the_search_begins_with_who_came_last(void **state)
 {
     for (int late = 0; late < 2; late++) {
@@ -936,7 +937,8 @@ static void the_search_begins_with_who_came_last(void **state)
     }
 }
 
-/* Four hosts send to a fifth, one group for each leaf if there are enough; who can't take part is in none. */
+/* Four hosts send to a fifth, in one group for each leaf if there are enough hosts. A host that can't take part is in no
+ * group. */
 static void many_send_to_one(void **state)
 {
     static const uint32_t counts[] = {4, 5, 9, 20, 64, 70};
@@ -960,7 +962,7 @@ static void many_send_to_one(void **state)
     }
 }
 
-/* Where no way through the fabric is wanted, none is tested, and all else is as before. */
+/* If no ways through the fabric are asked for, none is tested, and everything else is as before. */
 static void no_ways_are_tested(void **state)
 {
     for (uint32_t count = 2; count <= 9; count++) {

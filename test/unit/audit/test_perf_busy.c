@@ -1,5 +1,5 @@
-/* test_perf_busy.c: where processors are the limit no host is named for what a test carried. A host that alone lacks a processor
- * is named, and so is a slow one beside hosts that have theirs. */
+/* test_perf_busy.c: if processors are the limit, no host is named for a test's rate. A host that alone lacks a processor is
+ * named, and so is a slow host beside hosts that have theirs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 enum { HOSTS_MAX = 40, NOBODY = HOSTS_MAX, NICS = 2, SEEDS = 300 };
 #define NIC_RATE 50e6
-#define IDLE     0.04 /* told by a host that waits for the network */
+#define IDLE     0.04 /* reported by a host that waits for the network */
 
 struct world {
     uint32_t count;
@@ -21,8 +21,8 @@ struct world {
     uint32_t starved; /* the same, and it lacks a processor */
     uint8_t
         limited_from; /* enum perf_kind: in tests of this kind, and of those after it, all lack processors */
-    bool mute; /* agents of before: they tell of no processors */
-    bool one;  /* of two hosts one alone lacks them, and the other waits for it */
+    bool mute; /* older agents: they don't report processors */
+    bool one;  /* of two hosts only one lacks processors, and the other waits for it */
     uint32_t searches;
     struct prng prng;
     struct perf p;
@@ -34,7 +34,7 @@ static bool is_in(const struct world *w, uint32_t step, uint32_t group, uint32_t
     return host < w->count && perf_part_of(&w->p, step, host)->group == group;
 }
 
-/* Without a processor a group carries half to four fifths. Its hosts waited for others in nearly all of the rest of the time. */
+/* Without a processor a group carries half to four fifths. Its hosts waited for others in nearly all of the remaining time. */
 static void play_group(struct world *w, uint32_t step, uint32_t group)
 {
     const struct perf_step *s = &w->p.steps[step];
@@ -106,7 +106,7 @@ static bool is_alone(const struct world *w, uint32_t host)
            w->p.search.named[0].with == SEARCH_NONE;
 }
 
-/* In all collectives. Without what hosts tell of processors some are named. */
+/* In all collectives. If hosts don't report processors, some hosts are named. */
 static void all_that_lack_processors_name_nobody(void **state)
 {
     uint32_t named_by_mute = 0;
@@ -128,7 +128,7 @@ static void all_that_lack_processors_name_nobody(void **state)
     assert_true(named_by_mute > 100);
 }
 
-/* The ring is slow by one host. Then all lack processors: nobody but that host is named. */
+/* The ring is slow by one host. Then all lack processors: only that host is named. */
 static void processors_that_lack_in_the_search_name_nobody(void **state)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -144,7 +144,7 @@ static void processors_that_lack_in_the_search_name_nobody(void **state)
     }
 }
 
-/* Of each pair one lacks a processor, and its partner is known to have waited for it. Good hosts beside are as slow. */
+/* Of each pair one host lacks a processor, and its partner is known to have waited for it. Good hosts beside them are as slow. */
 static void hosts_that_lack_processors_in_turns_are_not_named(void **state)
 {
     uint32_t wrong = 0;
@@ -172,7 +172,7 @@ static void one_that_is_slow_is_named(void **state)
     }
 }
 
-/* That it lacks a processor is its own fault. */
+/* A host that alone lacks a processor is at fault itself. */
 static void one_that_lacks_a_processor_is_named(void **state)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {

@@ -1,5 +1,5 @@
-/* test_perf_fabric.c: what hosts carry over the whole fabric at once: in each permutation each host has one partner, and another
- * one each time; groups of an all-to-all have hosts of all leaves; one slow host slows no other one's figure, nor does a liar. */
+/* test_perf_fabric.c: what hosts carry over the whole fabric at once. In each permutation each host has one partner, each time
+ * another. Groups of an all-to-all have hosts of all leaves. Neither a slow host nor a liar lowers another host's figure. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,10 +16,10 @@ enum { HOSTS_MAX = 100, NOBODY = HOSTS_MAX, LEAVES = 4 };
 #define NIC_RATE 50e6
 
 struct world {
-    uint32_t count, nics, slow, liar, old; /* old: its agent knows no all-to-all */
+    uint32_t count, nics, slow, liar, old; /* old: its agent has no all-to-all */
     double slow_share, liar_tells;
     double
-        together; /* share of what they carry one by one that all NICs of a host carry at once; 0: all */
+        together; /* share of the NICs' separate rates that all NICs of a host carry at once; 0: all */
     bool wants_rings, no_permutations, no_alltoall;
     uint8_t outcome; /* of host 0's all-to-all; 0: done */
     struct perf p;
@@ -141,7 +141,7 @@ static void each_time_all_have_another_partner(void **state)
     }
 }
 
-/* Of others it is one partner of three. */
+/* For others it is only one partner of three. */
 static void a_slow_host_slows_itself_alone(void **state)
 {
     for (uint32_t count = 4; count <= 40; count++) {
@@ -176,7 +176,7 @@ static void a_liar_slows_nobody(void **state)
     }
 }
 
-/* A processor that carries one NIC at a time, and not all at once: no host makes the others slow. One that does is named. */
+/* A processor can carry one NIC at a time, but not all at once: no host makes the others slow. A host that does is named. */
 static void what_all_carry_less_is_no_hosts_fault(void **state)
 {
     for (uint32_t count = 4; count <= 40; count++) {
@@ -210,7 +210,7 @@ static void what_is_off_is_not_tested(void **state)
     }
 }
 
-/* An agent of before would take it for an all-reduce. */
+/* An older agent would take it for an all-reduce. */
 static void an_old_agent_is_in_no_alltoall(void **state)
 {
     struct world *w = world_of(9, 2);
@@ -224,7 +224,7 @@ static void an_old_agent_is_in_no_alltoall(void **state)
     free(w->memory);
 }
 
-/* Of its group nobody has a figure; what comes after is without it if it is gone. */
+/* No host of its group has a figure. Later tests run without it if it is gone. */
 static void one_that_fails_ends_its_group(void **state)
 {
     static const uint8_t outcomes[] = {PERF_FAILED, PERF_BUSY};

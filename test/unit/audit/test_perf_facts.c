@@ -1,5 +1,5 @@
-/* test_perf_facts.c: what an audit's tests came to, as checks of each host: a test that failed passes nothing and is no skip,
- * what one host tells fails no other one, and these results come before those of files. */
+/* test_perf_facts.c: from an audit's tests to checks of each host. A failed test is neither a pass nor a skip. One host's report
+ * fails no other host. These results come before those of files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,28 +26,27 @@ struct world {
     struct sheet judged[HOSTS];
     uint8_t ring_outcome[HOSTS], pair_outcome[HOSTS]; /* 0: done */
     uint8_t alltoall_outcome;                         /* of host 2; 0: done */
-    double fabric_share;  /* of the NIC's rate that host 2 has in permutations; 0: all */
-    bool old_agents;      /* they know no all-to-all */
-    bool wrong[HOSTS];    /* what it gets in rings */
+    double fabric_share;  /* host 2's share of the NIC's rate in permutations; 0: all */
+    bool old_agents;      /* they have no all-to-all */
+    bool wrong[HOSTS];    /* its values in rings are wrong */
     uint32_t sender;      /* its partners in pairs have wrong values */
     uint32_t hosts_there; /* 0: all */
     uint64_t nic_rate;    /* 0: the usual */
-    bool
-        incast; /* it is part of it; of so many packets some were marked, at that share of the NIC's rate */
+    bool incast; /* it takes part; so many packets were marked, at that share of the NIC's rate */
     uint64_t came, marked;
     double incast_share;
     const char *port_rate;  /* NULL: not known */
     bool slow_host;         /* host 2's pairs */
-    double slow_share;      /* so much do they carry; 0: two thirds */
-    double quiet_gain;      /* of retests, where few run at once; 0: none */
+    double slow_share;      /* they carry this share; 0: two thirds */
+    double quiet_gain;      /* of retests, where few run at one time; 0: none */
     bool slow_gains;        /* host 2's, too */
     uint8_t retest_outcome; /* of its retests; 0: done */
-    uint32_t dies;          /* this host tells nothing from a step on; 0: none */
-    uint32_t dies_in;       /* that is this ring, counted from 1; 0: it is the second step */
+    uint32_t dies;          /* this host reports nothing from a step on; 0: none */
+    uint32_t dies_in;       /* that is this ring, from 1; 0: it is the second step */
     bool leaves;            /* it has left the fleet */
-    double liar_tells;      /* host 1, of all of its tests; 0: it is none */
-    double ring_share;      /* that collectives carry of what pairs do; 0: all */
-    double busy;            /* that hosts tell of their processors there, */
+    double liar_tells;      /* host 1's rate in all of its tests; 0: no liar */
+    double ring_share;      /* share of the pairs' rate in collectives; 0: all */
+    double busy;            /* reported for processors there, */
     double pair_busy;       /* and in pairs */
     uint32_t spread;        /* of host 2's runs in rings, */
     uint16_t waited[HOSTS]; /* and how long hosts waited for processors in the slow runs, 1/10000 */
@@ -250,7 +249,7 @@ static void done(struct world *w)
     free(w->x.memory);
 }
 
-/* Of all subjects of the check at the host the worst. */
+/* The worst result of the check at the host, of all subjects. */
 static const struct audit_result *worst(const struct world *w, const char *check, uint32_t host)
 {
     const struct audit_result *found = NULL;
@@ -287,8 +286,8 @@ static void all_is_well(void **state)
     done(&w);
 }
 
-/* Whatever a test failed by: what it would have shown is unknown, with the reason. If a host is gone by then, that is so for it
- * alone: the others' tests are run again without it. */
+/* For any reason of failure: the checks of a failed test are unknown, with that reason. If a host is gone by then, only its own
+ * are: the others' tests run again without it. */
 static void what_failed_is_unknown(void **state)
 {
     static const struct {
@@ -322,7 +321,7 @@ static void what_failed_is_unknown(void **state)
     }
 }
 
-/* The one that took no part is unknown, and the others' tests ran. */
+/* The host that took no part is unknown, and the others' tests ran. */
 static void who_is_busy_is_unknown_alone(void **state)
 {
     struct world w = {.sender = HOSTS, .pair_outcome = {[4] = PERF_BUSY}};
@@ -342,7 +341,7 @@ static void who_is_busy_is_unknown_alone(void **state)
     done(&w);
 }
 
-/* A host that dies, or leaves, after the first step takes no other one's tests with it. */
+/* A host that dies or leaves after the first step ends no test of others. */
 static void who_dies_is_unknown_alone(void **state)
 {
     for (uint32_t dies = 1; dies < HOSTS; dies++) {
@@ -357,7 +356,7 @@ static void who_dies_is_unknown_alone(void **state)
                     const bool right = strcmp(of_tests[k], "nccl.correct") == 0;
                     if (i != dies) {
                         assert_int_equal(r->status, AUDIT_PASS);
-                    } else if (!right) { /* its one pair was right */
+                    } else if (!right) { /* its only pair was right */
                         assert_int_equal(r->status, AUDIT_UNKNOWN);
                         assert_int_equal(r->reason, leaves ? REASON_NOT_RUN : REASON_TIMEOUT);
                         assert_true(!leaves || strstr(r->note, "left the fleet") != NULL);
@@ -369,8 +368,8 @@ static void who_dies_is_unknown_alone(void **state)
     }
 }
 
-/* A host that dies, or leaves, while a ring runs: its results of the rings before stay, its others are unknown, and the others'
- * are all there. Nobody else keeps a word of what failed meanwhile. */
+/* A host dies or leaves while a ring runs: its results of the earlier rings stay, its others are unknown, and the others have all
+ * of theirs. No other host keeps a note about what failed meanwhile. */
 static void who_dies_in_a_ring_is_unknown_alone(void **state)
 {
     for (uint32_t dies = 1; dies < HOSTS; dies++) {
@@ -401,7 +400,7 @@ static void who_dies_in_a_ring_is_unknown_alone(void **state)
     }
 }
 
-/* Nor does it cost a slow one its retests: it is a partner no more, and stands beside nobody. */
+/* It also costs a slow host none of its retests: it is no partner any more, and runs beside no pair. */
 static void who_dies_costs_nobody_retests(void **state)
 {
     for (uint32_t dies = 1; dies < HOSTS; dies++) {
@@ -422,7 +421,7 @@ static void who_dies_costs_nobody_retests(void **state)
     }
 }
 
-/* Tests of pairs alone tell nothing of collectives, and hold no host back for them. */
+/* Tests of pairs alone are no tests of collectives, and no host is held back for collectives. */
 static void collectives_that_nobody_asked_for_are_skips(void **state)
 {
     struct world w = {.sender = HOSTS, .pair_outcome = {[1] = PERF_FAILED}};
@@ -437,7 +436,7 @@ static void collectives_that_nobody_asked_for_are_skips(void **state)
     done(&w);
 }
 
-/* Random pairs of all hosts at once, and an all-to-all: a host that carries less there is warned of; what failed is unknown, and
+/* Random pairs of all hosts at once, and an all-to-all: a host that carries less gets a warning. A failed test is unknown, and
  * blocks no job. */
 static void what_the_fabric_carries(void **state)
 {
@@ -471,7 +470,7 @@ static void what_the_fabric_carries(void **state)
     }
 }
 
-/* Wrong values in a ring are somebody's, and it isn't known whose; pairs tell. */
+/* Wrong values in a ring belong to one of its hosts, but it isn't known which. Pairs show it. */
 static void wrong_values(void **state)
 {
     struct world w = {.sender = 3, .wrong = {true, true, false, true, true, true}};
@@ -482,7 +481,7 @@ static void wrong_values(void **state)
         assert_int_equal(r->status, i == 3 ? AUDIT_FAIL : i == 2 ? AUDIT_PASS : AUDIT_UNKNOWN);
     }
     done(&w);
-    /* The host before it in the ring can do that to it: it is not its fault, and no pass. */
+    /* the host before it in the ring can cause that: it is not this host's fault, and no pass */
     w = (struct world){.sender = HOSTS, .wrong = {[5] = true}};
     play(&w, true);
     judge(&w);
@@ -492,7 +491,7 @@ static void wrong_values(void **state)
     done(&w);
 }
 
-/* However much or little one of six hosts tells, no other one is drained for it. */
+/* One of six hosts reports any amount: no other host is drained for it. */
 static void one_word_drains_nobody(void **state)
 {
     static const double tells[] = {1, 0.5 * NIC_RATE, 1.3 * NIC_RATE, 1e15};
@@ -508,8 +507,8 @@ static void one_word_drains_nobody(void **state)
     }
 }
 
-/* What a host carries is declared: a pair that is alone and slow fails neither of its hosts, and a fast one passes both. Of three
- * each has two partners: there it is told, and is more than the breaker lets fail. */
+/* The rate of a host is declared. A single slow pair fails neither of its hosts, and a fast one passes both. With three hosts
+ * each has two partners: there it is reported, but the breaker doesn't let so many fail. */
 static void two_hosts_alone_fail_neither(void **state)
 {
     struct check_setting *settings = calloc(CATALOGUE_COUNT, sizeof(*settings));
@@ -536,7 +535,7 @@ static void two_hosts_alone_fail_neither(void **state)
     free(settings);
 }
 
-/* One host's NIC carries two thirds, in its first tests and its retests: it alone fails, with what the retests tell. */
+/* One host's NIC carries two thirds, in its first tests and its retests: it alone fails, with the figures of the retests. */
 static void a_slow_nic_fails_by_its_retests(void **state)
 {
     struct world w = {.sender = HOSTS, .slow_host = true};
@@ -553,8 +552,8 @@ static void a_slow_nic_fails_by_its_retests(void **state)
     done(&w);
 }
 
-/* However little it carries, and however much faster those beside it are where few run at once: it fails with what it carries,
- * and is in the rings. */
+/* However little it carries, and however much faster others are where few run at one time: it fails with its own rate, and is in
+ * the rings. */
 static void the_slowest_fail(void **state)
 {
     static const double shares[] = {0.001, 0.01, 0.05, 0.1, 0.2, 0.3},
@@ -579,7 +578,7 @@ static void the_slowest_fail(void **state)
     }
 }
 
-/* 6 % slower is less than what matters, however fast all are where few run at once. */
+/* 6 % slower is below the limit, however fast all are where few run at one time. */
 static void a_share_is_of_those_beside_it(void **state)
 {
     struct world w = {.sender = HOSTS,
@@ -596,7 +595,7 @@ static void a_share_is_of_those_beside_it(void **state)
     done(&w);
 }
 
-/* It was slow in its first tests, and no retest of it was done: nobody knows, and it fails nothing. */
+/* It was slow in its first tests, and no retest of it was done: the result is unknown, and no failure. */
 static void without_retests_nobody_fails(void **state)
 {
     struct world w = {.sender = HOSTS, .slow_host = true, .retest_outcome = PERF_FAILED};
@@ -609,9 +608,9 @@ static void without_retests_nobody_fails(void **state)
     done(&w);
 }
 
-/* Five of six send to the first, as fast as its port takes them and for most of a second: where nothing is marked nothing has
- * ECN. Where no queue stood nobody knows: on a port that is faster than processors are, too, however slow pairs were. Who did
- * not receive is not judged. */
+/* Five of six send to the first, as fast as its port takes them, for most of a second. If no packet is marked, ECN is off there.
+ * If no queue stood, it is unknown; also on a port that is faster than the processors, however slow the pairs were. A host that
+ * did not receive is not judged. */
 static void an_incast_without_marks_fails(void **state)
 {
     enum { SECOND = NIC_RATE / PERF_INCAST_BYTES };
@@ -647,7 +646,7 @@ static void an_incast_without_marks_fails(void **state)
     }
 }
 
-/* A path that is slow, or of which little came, is no pass where too few tell which trunk it is. */
+/* A path that is slow, or that little came over, is no pass if too few paths show which trunk it is. */
 static void a_slow_path_of_one_pair_is_no_pass(void **state)
 {
     static const struct {
@@ -669,7 +668,7 @@ static void a_slow_path_of_one_pair_is_no_pass(void **state)
     }
 }
 
-/* A slow spine is on 32 trunks of a host with 16 NICs. They take no other check's place. */
+/* A slow spine is on 32 trunks of a host with 16 NICs. They take no room from other checks. */
 static void many_slow_trunks_hide_nothing(void **state)
 {
     struct world w = {.sender = HOSTS, .bad_spine = true};
@@ -692,8 +691,8 @@ static void many_slow_trunks_hide_nothing(void **state)
     done(&w);
 }
 
-/* All collectives are slow, and processors may be why: no host is named for it. Without what hosts tell of them the search would
- * begin, as with agents of before. */
+/* All collectives are slow, and processors may be the reason: no host is named. Without the hosts' reports about processors the
+ * search would begin, as with older agents. */
 static void where_processors_are_the_limit_nobody_is_named(void **state)
 {
     for (int told = 0; told < 2; told++) {
@@ -711,7 +710,7 @@ static void where_processors_are_the_limit_nobody_is_named(void **state)
     }
 }
 
-/* A NIC that carries less than declared fails; not where processors may be the reason. */
+/* A NIC that carries less than declared fails, unless processors may be the reason. */
 static void processors_excuse_what_is_declared(void **state)
 {
     static struct check_setting set[CHECKS_MAX];
@@ -736,7 +735,7 @@ static void processors_excuse_what_is_declared(void **state)
     }
 }
 
-/* Host 4 has an agent of before. What an audit measured counts before what a file has; where it has nothing that file counts. */
+/* Host 4 has an older agent. The audit's own measurement counts before the file's; without one the file's counts. */
 static void memory_is_that_of_the_others(void **state)
 {
     static const struct {

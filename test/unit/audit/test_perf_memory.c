@@ -1,5 +1,5 @@
-/* test_perf_memory.c: hosts measure their memory, each alone and all at once; one that looks slow does so once more, and the
- * better result counts; agents of before are not asked; how large the arrays are. */
+/* test_perf_memory.c: hosts measure their memory, each alone and all at once. A host that looks slow measures again, and the
+ * better result counts. Older agents are not asked. Also the size of the arrays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ enum { HOSTS = 8, OLD = 3, ODD = 5 };
 #define MEMORY   400e9
 
 struct world {
-    double first, second; /* of host ODD: shares of the others' rate; 0: it fails then */
+    double first, second; /* host ODD's share of the others' rate; 0: it fails then */
     uint8_t outcome;      /* of its first test; 0: done, or failed */
     bool off, goes;       /* goes: a job begins there after the first test */
     struct perf p;
@@ -107,7 +107,7 @@ static void what_looks_slow_is_measured_again(void **state)
     }
 }
 
-/* It has no result, and is no reason why its other tests should have none. */
+/* It has no result. Its other tests run nevertheless. */
 static void what_fails_is_alone(void **state)
 {
     struct world w = {.first = 0};
@@ -142,7 +142,7 @@ static void what_is_off_is_not_measured(void **state)
     free(w.memory);
 }
 
-/* ---- how large ---- */
+/* ---- size of the arrays ---- */
 
 static void write_cache(const struct file_tree *t, int processor, int index, const char *level,
                         const char *size, const char *shared)
@@ -158,7 +158,7 @@ static void write_cache(const struct file_tree *t, int processor, int index, con
     }
 }
 
-/* Two sockets of two processors. Each cache that several share counts once; what is not known is not guessed. */
+/* Two sockets of two processors. A cache that several share counts once. Unknown sizes are not guessed. */
 static void the_last_caches_count_once(void **state)
 {
     static const int all[] = {0, 1, 2, 3}, two[] = {1, 3}, one[] = {2}, missing[] = {0, 4};

@@ -1,5 +1,5 @@
-/* test_perf_offer.c: plans of an audit as a host takes them: which tests it refuses, with which words; that none is carried out
- * twice, whatever is sent again; and that nothing goes on that nobody could end. */
+/* test_perf_offer.c: a host takes plans of an audit: which tests it refuses, with which words. No plan is carried out twice,
+ * whatever is sent again. No plan goes on that no controller can end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static void what_is_more_than_anybody_gets(void **state)
     struct offered x;
     make(&x);
     assert_null(wrong(&x));
-    x.offer.count = AUDIT_STEPS_MAX + 1; /* their tasks are not there */
+    x.offer.count = AUDIT_STEPS_MAX + 1; /* tasks that don't exist */
     assert_string_equal(wrong(&x), TOO_MUCH);
     x.offer.count = SIZE_MAX;
     assert_string_equal(wrong(&x), TOO_MUCH);
@@ -107,7 +107,7 @@ static void of_another_version_or_another_time(void **state)
     assert_string_equal(wrong(&x), "this host has no fleet time");
     x.host.now_ns = BEGIN; /* late, or of an earlier day */
     assert_string_equal(wrong(&x), "it has begun already");
-    x.offer.begin_ns = INT64_MIN; /* as a number of 64 bits may come */
+    x.offer.begin_ns = INT64_MIN; /* a number of 64 bits may have this value */
     assert_string_equal(wrong(&x), "it has begun already");
     x.host.now_ns = BEGIN - PLAN_AHEAD_NS;
     assert_null(wrong(&x));
@@ -158,7 +158,7 @@ static void a_step_that_is_no_test(void **state)
     assert_null(wrong(&x));
 }
 
-/* Of one rank, and of nothing else: an agent of before refuses it as a step of one rank. */
+/* A step of memory has one rank and nothing else: an older agent refuses it, as a step of one rank. */
 static void a_step_of_memory_is_alone(void **state)
 {
     static const struct perf_task well = {.ranks = 1, .memory = true};
@@ -202,7 +202,7 @@ static void the_most_and_the_least_are_taken(void **state)
     x.tasks[2].leader = many[HOST_NIC_MAX - 1];
     x.tasks[0].ranks = 0;
     assert_null(wrong(&x));
-    for (uint32_t i = 0; i < HOST_NIC_MAX; i++) { /* each is found, wherever it is in the list */
+    for (uint32_t i = 0; i < HOST_NIC_MAX; i++) { /* each is found, at any place in the list */
         x.tasks[0].leader = many[i];
         x.tasks[2].leader = many[HOST_NIC_MAX - 1 - i];
         x.tasks[0].nics[0] = x.tasks[2].nics[0] = many[i];
@@ -215,7 +215,7 @@ static void the_most_and_the_least_are_taken(void **state)
     x.offer.timed_ms = 1;
     x.offer.count = AUDIT_STEPS_MAX;
     assert_null(wrong(&x));
-    x.tasks[3] = x.tasks[0]; /* behind the last step: of an earlier plan */
+    x.tasks[3] = x.tasks[0]; /* after the last step: from an earlier plan */
     x.tasks[3].lanes = 0;
     assert_null(wrong(&x));
 }
@@ -236,7 +236,7 @@ static void of_other_hosts_nics(void **state)
     assert_string_equal(wrong(&x), STRANGER);
     x.tasks[2].leader = UINT32_MAX;
     assert_string_equal(wrong(&x), STRANGER);
-    x.host.member_count = 5; /* 40 is not known yet */
+    x.host.member_count = 5; /* 40 is not yet known */
     assert_string_equal(wrong(&x), STRANGER);
     x.tasks[1] = (struct perf_task){.leader = 99, .nic_count = 1, .nics = {99}}; /* no part */
     assert_null(wrong(&x));
@@ -247,7 +247,7 @@ static struct mono at(double s)
     return (struct mono){(int64_t)(s * 1e9)};
 }
 
-/* What a recorded answer would begin. */
+/* A recorded answer must not begin a plan again. */
 static void a_plan_begins_once(void **state)
 {
     struct plan_hold p = {0};
@@ -258,7 +258,7 @@ static void a_plan_begins_once(void **state)
     assert_true(!h.begins && !h.ends);
     h = plan_hear(&p, 100, false, at(3)); /* go on */
     assert_true(!h.begins && !h.ends && p.held);
-    h = plan_hear(&p, 0, false, at(4)); /* none: it ends */
+    h = plan_hear(&p, 0, false, at(4)); /* no plan: it ends */
     assert_true(!h.begins && h.ends);
     p.held = false;
     h = plan_hear(&p, 100, true, at(5)); /* replayed after its end */
@@ -270,9 +270,9 @@ static void a_plan_begins_once(void **state)
     h = plan_hear(&p, 101, true, at(8));
     assert_true(h.begins && p.name == 101);
     p.held = true;
-    h = plan_hear(&p, 103, true, at(9)); /* another one in its place */
+    h = plan_hear(&p, 103, true, at(9)); /* another plan in its place */
     assert_true(h.begins && h.ends && p.name == 103);
-    h = plan_hear(&p, 102, true, at(10)); /* an old one ends what is held, and does not begin */
+    h = plan_hear(&p, 102, true, at(10)); /* an old one ends the present plan, and does not begin */
     assert_true(!h.begins && h.ends && p.name == 103);
 }
 
@@ -284,7 +284,7 @@ static void a_refused_plan_is_not_begun_later(void **state)
     assert_true(!h.begins && !h.ends);
 }
 
-/* Three beats and two seconds. */
+/* After three beats and two seconds. */
 static void a_silent_controller_ends_it(void **state)
 {
     struct plan_hold p = {0};

@@ -1,4 +1,4 @@
-/* test_quiet.c: whose traffic keeps an audit's tests off a host. */
+/* test_quiet.c: traffic that keeps an audit's tests off a host. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@ static struct mono at(double s)
     return (struct mono){(int64_t)(s * 1e9)};
 }
 
-/* So many Mbit/s from one second to the next. */
+/* The counter a second later, at so many Mbit/s. */
 static uint64_t after(uint64_t bytes, double mbps)
 {
     return bytes + (uint64_t)(mbps * 1e6 / 8);
@@ -30,7 +30,7 @@ static void a_hundredth_of_the_rate_is_in_use(void **state)
                  {400000, 4100, false}, {0, 9, true},          {0, 11, false}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct quiet q = {0};
-        const uint64_t first = UINT64_C(1) << 50; /* of before: nobody knows when */
+        const uint64_t first = UINT64_C(1) << 50; /* from before: at an unknown time */
         quiet_look(&q, at(100), first, cases[i].speed, false);
         assert_true(quiet_is(&q, at(100)));
         quiet_look(&q, at(101), after(first, cases[i].mbps), cases[i].speed, false);
@@ -38,7 +38,7 @@ static void a_hundredth_of_the_rate_is_in_use(void **state)
     }
 }
 
-/* A job that saves its state is silent, and goes on. */
+/* A job that saves its state is silent, and then goes on. */
 static void it_is_in_use_for_a_minute(void **state)
 {
     (void)state;
@@ -67,7 +67,7 @@ static void what_is_explained_is_nobodys(void **state)
     assert_false(quiet_is(&q, at(30)));
 }
 
-/* A driver that was loaded anew, a clock that stands: no rate comes of them. */
+/* After a driver was loaded again, or while a clock stands, there is no rate. */
 static void counters_that_restart_tell_nothing(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_rules_agent.c: rules of what an agent tells, and of tests that somebody ran: each verdict on both sides of its limit. */
+/* test_rules_agent.c: rules about an agent's reports, and about tests that somebody ran: each verdict on both sides of its
+ * limit. */
 #include "rule_kit.h"
 
 static void test_agent_and_its_clock(void **state)
@@ -138,7 +139,7 @@ static void test_delays_of_a_neighbour(void **state)
          "not_run"},
         {UNKNOWN, "be.lat.base", EDGE, TIMED("0", "1002 out 1001 in, late 1, bound 0"), "1001 ns",
          COMPARED},
-        /* messages against probes of the same way; else of the longest way of that interface */
+        /* messages compared with probes of the same way; else with those of the interface's longest way */
         {UNKNOWN, "be.lat.inband", EDGE,
          "lane@" EDGE "=3000|" TIMED("3", "9000 out 2000 in, late 1, bound 0"),
          "1.5 times the probes' delay", COMPARED},
@@ -166,7 +167,7 @@ static void test_delays_of_a_neighbour(void **state)
     RULES_TRY(cases);
 }
 
-/* A host in another's place is as near as the site wants it, as far as clocks can tell. */
+/* A spare host must be as near as the site asks, within the clocks' bounds. */
 static void test_spares(void **state)
 {
 #define NEAR "be.topo.spare", EDGE
@@ -217,7 +218,7 @@ static void test_front_end_and_history(void **state)
     RULES_TRY(cases);
 }
 
-/* Eight percent less than declared fail, half of that warns. */
+/* Eight percent less than declared fail; half of that is a warning. */
 static void test_rates(void **state)
 {
 #define RATE "be.bw.pair", "", "test.rate@pair_bw="
@@ -233,12 +234,12 @@ static void test_rates(void **state)
         {SKIP, RATE "91999", .declared = "0", .why = "no number"},
         {SKIP, RATE "91999", .declared = "much", .why = "no number"},
         {UNKNOWN, RATE "96000", "96.000", COMPARED},
-        /* of two hosts nobody knows whose it is */
+        /* of two hosts it isn't known which one it is */
         {UNKNOWN, RATE "95999|perf=done" NIC("e1", "95.9", "1", "fine"), .declared = "100",
          .why = "not_run"},
         {PASS, RATE "96000|perf=done" NIC("e1", "95.9", "1", "fine"), .declared = "100"},
         {WARN, RATE "95999|perf=done" NIC("e1", "95.9", "2", "fine"), .declared = "100"},
-        /* by this audit's own tests: the one that is slower, else the slowest */
+        /* with this audit's own tests: the slower host, else the slowest */
         {PASS, RATE "1|perf=done" NIC("e1", "95.9", "2", "fine") NIC("e2", "95.8", "3", "fine"),
          "0.001", "e2: 95.800 of 100.000 Gbit/s with 3 partners", "100.000"},
         {FAIL,
@@ -369,7 +370,7 @@ static void test_other_results(void **state)
     RULES_TRY(cases);
 }
 
-/* A link is full from eighty percent of what the port carries; a queue stands where that lasts half a second. */
+/* A link counts as full from eighty percent of the port's rate. A queue stands if that lasts half a second. */
 static void test_marks_of_a_full_link(void **state)
 {
 #define FULL "be.roce.ecn_live", "m/1"
@@ -389,7 +390,7 @@ static void test_marks_of_a_full_link(void **state)
         {UNKNOWN, FULL, PORT IS("0", "80", "500"), .why = "no_source"},
         {FAIL, FULL, PORT "net.speed@eth1=100000|" IS("0", "80", "500")},
         {UNKNOWN, FULL, PORT "net.speed@eth1=-1|" IS("0", "80", "500"), .why = "no_source"},
-        /* of two words the greater one */
+        /* of two reports the greater one counts */
         {UNKNOWN, FULL, PORT OWN "net.speed@eth1=200000|" IS("0", "80", "500"), .why = "not_run"},
         {FAIL, FULL, PORT OWN "net.speed@eth1=1000|" IS("0", "80", "500")},
         {SKIP, FULL, PORT "perf.incast@eth1=none", .why = "another host of its leaf received"},

@@ -64,7 +64,7 @@ static void test_links_of_pcie(void **state)
     RULES_TRY(cases);
 }
 
-/* What was not corrected counts since boot; of the rest ten an hour, of 240 hours; less than an hour counts as one. */
+/* Uncorrected errors count since boot. Of the others ten an hour are allowed, over 240 hours. Less than an hour counts as one. */
 static void test_errors_of_pcie(void **state)
 {
     static const struct rule_case cases[] = {
@@ -172,7 +172,7 @@ static void test_interfaces(void **state)
          "0 of 8 on another node"},
         {FAIL, "cfg.kern.irq_numa", "eth1", NET "net.irqs@eth1=8|net.irqs_far@eth1=1",
          "1 of 8 on another node"},
-        /* one a day warns, five fail; since boot three more are none */
+        /* one a day is a warning, five fail; three more since boot are neither */
         {PASS, "be.link.flaps", "eth1", NET "net.downs@eth1=13",
          "lost its carrier 13 times in 10.0 days since boot"},
         {WARN, "be.link.flaps", "eth1", NET "net.downs@eth1=14",
@@ -200,7 +200,7 @@ static void test_interfaces(void **state)
     RULES_TRY(cases);
 }
 
-/* Of 16e12 bits one block that was lost is 1e-12, and 160,000,000 that were mended are 1e-5. */
+/* One lost block in 16e12 bits is 1e-12. 160,000,000 corrected ones are 1e-5. */
 static void test_error_rate(void **state)
 {
 #define RATE(lost, mended, bytes)                                                                  \
@@ -217,7 +217,7 @@ static void test_error_rate(void **state)
          .why = "too little was received"},
         {SKIP, "be.link.ber", "eth1", RATE("-1", "0", "2000000000000"), .why = "does not count it"},
         {PASS, "be.link.ber", "eth1", RATE("0", "-1", "2000000000000")},
-        /* of a day that had enough, by that day; else by all since boot */
+        /* by the last day if it had enough bits; else by all since boot */
         {FAIL, "be.link.ber", "eth1",
          "<net.fec_lost@eth1=0|<net.fec_corrected@eth1=0|<net.rx_bytes@eth1=98000000000000|" RATE(
              "2", "0", "100000000000000"),

@@ -4,7 +4,7 @@
 static void test_memory(void **state)
 {
     static const struct rule_case cases[] = {
-        /* a hundred corrected a day, of ten days; less than a day counts as one */
+        /* a hundred corrected a day, over ten days; less than a day counts as one */
         {PASS, "cfg.mem.ecc", "mc0", "mem.controller@mc0=mc0|mem.ue@mc0=0|mem.ce@mc0=1000",
          "0 uncorrected since boot, 1000 corrected in 10.0 days since boot", .shown = "mem.ce"},
         {WARN, "cfg.mem.ecc", "mc0", "mem.controller@mc0=mc0|mem.ue@mc0=0|mem.ce@mc0=1001",
@@ -75,7 +75,7 @@ static void test_kernel(void **state)
          "3 errors of a NIC"},
         {FAIL, "cfg.kern.log", "", LOG "os.log_lockup=0|os.log_mce=0|os.log_nic=0|os.log_power=4",
          "4 reports of too little PCIe power"},
-        /* what was in the beginning nobody knows; what is there is there */
+        /* the log's beginning is lost: no error in it is unknown, an error in it still counts */
         {UNKNOWN, "cfg.kern.log", "",
          "os.log=5|os.log_lost=1|os.log_lockup=0|os.log_mce=0|os.log_nic=0|os.log_power=0",
          .why = "stale"},
@@ -92,7 +92,7 @@ static void test_kernel(void **state)
     RULES_TRY(cases);
 }
 
-/* Xid codes that stop a job are 48, 64, 74, 79, 95 and 119; a code is a whole word. */
+/* Xid codes that stop a job are 48, 64, 74, 79, 95 and 119. A code is a whole word. */
 static void test_xid(void **state)
 {
     static const struct rule_case cases[] = {
@@ -150,7 +150,7 @@ static void test_disks_and_programs(void **state)
     RULES_TRY(cases);
 }
 
-/* Five degrees below critical; a management controller has words of its own. */
+/* The limit is five degrees below critical. A management controller has states of its own. */
 static void test_sensors(void **state)
 {
 #define SENSOR "sensor@cpu/1=cpu|"
@@ -184,7 +184,7 @@ static void test_sensors(void **state)
     RULES_TRY(cases);
 }
 
-/* One in a thousand; of less than a thousand segments of a day, all since boot count. */
+/* The limit is one in a thousand. If a day has less than a thousand segments, all since boot count. */
 static void test_sent_again(void **state)
 {
     static const struct rule_case cases[] = {

@@ -1,4 +1,4 @@
-/* test_search.c: culprits in sets of members are found by tests of parts, and nobody else is named. */
+/* test_search.c: culprits in sets of members are found by tests of parts, and no other member is named. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,14 +16,14 @@ enum { MEMBERS_MAX = 1024 };
 struct world {
     uint32_t count, bad[8], bad_count;
     uint32_t pair[2];  /* slow only together; equal: none */
-    uint32_t spurious; /* a test, by its number from 1: it is slow without a reason */
+    uint32_t spurious; /* number of a test, from 1, that is slow without a reason */
     uint32_t tested;
-    double lost; /* tests that nothing comes of */
+    double lost; /* share of tests without a result */
     bool bad_seems_good;
     struct prng prng;
 };
 
-/* No member is in two tests of a round, and all are members. One alone can't be tested. */
+/* Each round has every member once at most, and all are members. A member alone can't be tested. */
 static enum search_answer ask(struct world *w, const struct search *s, const struct search_test *t,
                               uint8_t *seen)
 {
@@ -144,7 +144,7 @@ static void test_pair(void **state)
     }
 }
 
-/* One test was slow for another reason: nobody is named for it. */
+/* One test was slow for another reason: no member is named for it. */
 static void test_not_seen_again(void **state)
 {
     for (uint32_t spurious = 1; spurious < 20; spurious++) {
@@ -165,7 +165,7 @@ static bool is_bad(const struct world *w, uint32_t member)
     return bad;
 }
 
-/* Tests that did not run are neither fast nor slow: nobody is named for them, and who is not named is not called well. */
+/* Tests that did not run are neither fast nor slow: no member is named for them, and the others don't count as well. */
 static void test_lost(void **state)
 {
     for (uint64_t seed = 1; seed <= 2000; seed++) {
@@ -191,8 +191,8 @@ static void test_lost(void **state)
     }
 }
 
-/* Of two nobody can be tested without the other one. One in each half of a few: nobody is known to be good, so nobody is
- * named; nor are the others called well. */
+/* With two, each can be tested only with the other one. With one in each half of a few, no member is known to be good: so none is
+ * named, and the others don't count as well. */
 static void test_no_partner(void **state)
 {
     struct world w = {.count = 4, .bad = {0, 2}, .bad_count = 2};
@@ -202,7 +202,7 @@ static void test_no_partner(void **state)
     search_init(&s, 2, memory);
     play(&w, &s);
     assert_int_equal(s.named_count, 0);
-    assert_int_equal(s.unproven, 3); /* each, and both together */
+    assert_int_equal(s.unproven, 3); /* each alone, and both together */
     search_init(&s, w.count, memory);
     play(&w, &s);
     assert_int_equal(s.named_count, 0);
@@ -216,8 +216,8 @@ static void test_no_partner(void **state)
     free(memory);
 }
 
-/* One half is fast and the other one was not tested: two members may be slow together, one in each. So nobody is good by it, and
- * the search has not proved that no part is slow. */
+/* One half is fast and the other one was not tested: two members, one in each half, may be slow together. So no member is proved
+ * good, and the search has not proved that no part is slow. */
 static void test_untested_half(void **state)
 {
     for (uint32_t count = 4; count <= 40; count++) {
@@ -242,7 +242,8 @@ static void test_untested_half(void **state)
     }
 }
 
-/* Two are slow together, and some tests did not run: unless both are named, neither is good where something is unproven. */
+/* Two are slow together, and some tests did not run. Unless both are named, neither counts as good while something is
+ * unproven. */
 static void test_one_of_a_pair_is_not_good(void **state)
 {
     uint32_t named = 0;
@@ -266,7 +267,7 @@ static void test_one_of_a_pair_is_not_good(void **state)
     assert_true(named > 2000);
 }
 
-/* Who was named is nobody's partner in what is left of the search, though it was well in pairs: ask() looks. */
+/* A named member is no partner in the rest of the search, although it was well in pairs: ask() checks that. */
 static void test_named(void **state)
 {
     for (uint64_t seed = 1; seed <= 20000; seed++) {
@@ -288,7 +289,7 @@ static void test_named(void **state)
     }
 }
 
-/* Who left is nobody's partner, though it is good. */
+/* A member that left is no partner, although it is good. */
 static void test_left(void **state)
 {
     struct world w = {.count = 4, .bad = {0, 2}, .bad_count = 2};
@@ -312,7 +313,7 @@ static void test_left(void **state)
     free(memory);
 }
 
-/* Begins with suspects; `well`: all but the bad ones are known to be. */
+/* Begins with suspects. `well`: all but the bad ones are known to be good. */
 static void find_with(struct world *w, struct search *s, const uint32_t *suspects, uint32_t count)
 {
     void *memory = malloc(search_size(w->count));
@@ -328,7 +329,7 @@ static void find_with(struct world *w, struct search *s, const uint32_t *suspect
     free(memory);
 }
 
-/* The right one is tested in the first round and named in the third, however many there are. */
+/* The right suspect is tested in the first round and named in the third, with any number of members. */
 static void test_a_suspect_comes_first(void **state)
 {
     static const uint32_t counts[] = {5, 8, 9, 64, 1000, 1024};
@@ -344,7 +345,7 @@ static void test_a_suspect_comes_first(void **state)
     }
 }
 
-/* A wrong suspect costs two rounds at most and is not named; who is it is, and a pair as well. */
+/* A wrong suspect costs at most two rounds and is not named. The real culprit is, also a pair. */
 static void test_a_wrong_suspect_is_not_named(void **state)
 {
     for (uint64_t seed = 1; seed <= 3000; seed++) {
@@ -371,7 +372,7 @@ static void test_a_wrong_suspect_is_not_named(void **state)
     }
 }
 
-/* Two are it and one of them is suspected: both are named. */
+/* Two are culprits and one of them is suspected: both are named. */
 static void test_a_suspect_hides_nobody(void **state)
 {
     for (uint64_t seed = 1; seed <= 1000; seed++) {

@@ -1,4 +1,4 @@
-/* An audit that is stopped while the store takes nothing: it ends all the same, and is kept once the store can be written. */
+/* An audit is stopped while the store can't be written: it ends nevertheless, and is kept once the store can be written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +87,7 @@ static void ends_while_the_store_takes_nothing(void **state)
     let_store_refuse(true);
     audit_stop(&world, "somebody has had enough");
     assert_true(world.store_broken);
-    pass(AUDIT_STOP_S - 10); /* the store may come back */
+    pass(AUDIT_STOP_S - 10); /* the store may work again */
     assert_non_null(world.audits->running);
     pass(20);
     assert_null(world.audits->running);
@@ -102,7 +102,7 @@ static void ends_while_the_store_takes_nothing(void **state)
     assert_string_equal(word, "stopped");
 }
 
-/* It is judged by what is on the disk as soon as anything gets there. */
+/* It is judged by the content of the disk as soon as the disk can be written. */
 static void waits_for_a_store_that_takes_all(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_ways.c: the slow trunk of a leaf-spine fabric is named by ways' rates, whatever one host tells; a slow NIC is no trunk. */
+/* test_ways.c: the slow trunk of a leaf-spine fabric is named by the rates of ways, whatever one host reports. A slow NIC is no
+ * trunk. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,9 +23,9 @@ struct world {
     double liar_tells;
     bool silent_spines;
     double knows; /* share of slow ways whose narrow link is known */
-    double errs;  /* share of them that are told of the first trunk */
+    double errs;  /* share of those that are reported for the first trunk */
     double late;  /* share of trains that met others and came late */
-    double busy;  /* each train carries another share less, of this at most: no processor for it */
+    double busy;  /* each train carries less by another share, at most this: it lacks a processor */
 };
 
 static void play(struct world *w, struct ways *ways, void **ret_memory)
@@ -105,8 +106,8 @@ static void the_slow_trunk_is_named(void **state)
     }
 }
 
-/* Where trains differ for want of a processor, a few ways of each NIC are its best by chance, and those of one spine may be none
- * of them. Of these worlds 38 named healthy trunks. A slow trunk that stands out is named all the same. */
+/* If trains differ for lack of a processor, a few ways of each NIC are its best by chance, and none of them may use a certain
+ * spine. In these worlds 38 named healthy trunks. A slow trunk that stands out is named nevertheless. */
 static void busy_hosts_name_no_trunk(void **state)
 {
     uint32_t named = 0;
@@ -129,7 +130,7 @@ static void busy_hosts_name_no_trunk(void **state)
     assert_true(named <= 3);
 }
 
-/* Both trunks of the spine carry the same packets: without a host that knows where it is narrow, either may be it. */
+/* Both trunks of the spine carry the same packets: if no host knows where it is narrow, either may be the slow one. */
 static void where_it_is_narrow_may_be_unknown(void **state)
 {
     struct world w = world_of(7);
@@ -151,7 +152,7 @@ static void where_it_is_narrow_may_be_unknown(void **state)
     free(memory);
 }
 
-/* Whatever one host and its partner tell of their ways. */
+/* One host and its partner report anything about their ways. */
 static void a_liar_names_no_trunk(void **state)
 {
     static const double tells[] = {1, 0.5 * RATE, 1e15};
@@ -181,8 +182,8 @@ static void add_way(struct ways *w, uint32_t host, uint32_t nic, uint32_t partne
     ways_add(w, &way);
 }
 
-/* One host with eight NICs, each with a fast way over one spine and a slow one over another, which two honest pairs use as well
- * and find fast; and each with another partner, of whose ways it tells the same. */
+/* One host has eight NICs. Each has a fast way over one spine and a slow one over another. Two honest pairs use that other spine,
+ * too, and find it fast. Each NIC has another partner, about whose ways the host reports the same. */
 static void many_nics_of_one_host_name_no_trunk(void **state)
 {
     for (uint32_t honest = 0; honest <= 4; honest++) {
@@ -205,8 +206,8 @@ static void many_nics_of_one_host_name_no_trunk(void **state)
     }
 }
 
-/* The trunk is slow for all. One host with eight NICs, each with another partner, tells that most ways of these are slow, in both
- * directions, or that nothing came by any of them. That hides no trunk. */
+/* The trunk is slow for all. One host has eight NICs, each with another partner. It reports that most ways of these are slow in
+ * both directions, or that nothing came over them. That hides no trunk. */
 static void many_nics_of_one_host_hide_no_trunk(void **state)
 {
     static const double tells[] = {RATE / 2, 0};
@@ -241,7 +242,7 @@ static void many_nics_of_one_host_hide_no_trunk(void **state)
     }
 }
 
-/* The trunk is slow for all, and one host tells with each of its NICs, in both directions, that it is narrow elsewhere. */
+/* The trunk is slow for all. One host reports, with each of its NICs and in both directions, that it is narrow elsewhere. */
 static void one_host_votes_once(void **state)
 {
     struct ways w;
@@ -265,7 +266,7 @@ static void one_host_votes_once(void **state)
     free(memory);
 }
 
-/* A way with a router that does not answer hides a trunk: it is no proof that all are well. */
+/* A way with a silent router hides a trunk: so it isn't proved that all trunks are well. */
 static void silent_routers_are_not_seen(void **state)
 {
     struct way way = {.hop_count = 3, .hops = {"leaf0", "spine0", "leaf1"}};
@@ -276,7 +277,7 @@ static void silent_routers_are_not_seen(void **state)
     assert_false(way_is_seen(&way));
 }
 
-/* Of 1,024 hosts with eight NICs there is room for all that is told. */
+/* There is room for all reports of 1,024 hosts with eight NICs. */
 static void a_large_fleet_has_room(void **state)
 {
     enum { MANY = 1024, NICS = 8 };
@@ -301,7 +302,7 @@ static void a_large_fleet_has_room(void **state)
     ways_judge(&ways);
     assert_int_equal(ways.left_out, 0);
     assert_int_equal(ways.count, MANY * NICS * FLOWS);
-    assert_true(ways.trunk_count > 0); /* of those that are told last, too */
+    assert_true(ways.trunk_count > 0); /* also of those that are reported last */
     free(memory);
 }
 
