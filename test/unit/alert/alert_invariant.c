@@ -1,5 +1,5 @@
-/* alert_invariant.c: what must hold of the engine's memory between any two calls: sums that agree, lists that end, holds that
- * are counted. */
+/* alert_invariant.c: conditions that must hold for the engine's memory between any two calls: sums agree, lists end, holds are
+ * counted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 #include "core/alert/internal.h"
 
 struct sums {
-    uint32_t *uses, *incidents; /* of each element */
-    uint32_t *active;           /* of each rule */
+    uint32_t *uses, *incidents; /* for each element */
+    uint32_t *active;           /* for each rule */
     uint32_t firing, pending, open, queued;
 };
 
@@ -49,7 +49,7 @@ static void check_instances(const struct alerts *a, struct sums *s)
     }
 }
 
-/* Its alerts, both ways along the list. */
+/* Checks an incident's alerts, in both directions of the list. */
 static void check_members(const struct alerts *a, const struct incident *c)
 {
     uint32_t firing = 0, audible = 0, before = NONE;

@@ -2,5 +2,5 @@
 #pragma once
 #include "core/alert/alert.h"
 
-/* Fails the running test where the engine's memory contradicts itself. */
+/* Fails the running test if the engine's memory contradicts itself. */
 void alert_invariant(const struct alerts *a);

@@ -14,7 +14,7 @@
 #include "alert_kit.h"
 
 #define HOST_PER_POD 16
-#define ALERTS       512 /* few, for all of them are looked at after each event */
+#define ALERTS       512 /* few, because all of them are checked after each event */
 #define INCIDENTS    128
 
 struct alerts *engine;

@@ -1,5 +1,5 @@
-/* alert_kit.h: an alert engine on a desk: one of them, told the time and what hosts say, and all that it tells kept. Every
- * test has a new one (kit_begin, kit_end).
+/* alert_kit.h: one alert engine for tests. The test gives it the time and the hosts' reports, and the kit keeps everything that
+ * it sends. Every test has a new engine (kit_begin, kit_end).
  *
  * Host h has the NICs h*8 + r; the leaf of rail r in pod h/16 is leaf(pod*8 + r). */
 #pragma once
@@ -12,13 +12,13 @@
 /* Filled in before kit_start(). */
 extern struct alert_config config;
 extern struct alert_rule rules[16];
-extern uint64_t (*kit_tenant)(void *context, uint32_t host); /* NULL: each host its own */
-extern uint32_t living; /* hosts 0 to living - 1 show life each 10 s */
+extern uint64_t (*kit_tenant)(void *context, uint32_t host); /* NULL: each host is its own tenant */
+extern uint32_t living; /* hosts 0 to living - 1 give a sign of life each 10 s */
 
 extern struct alerts *engine;
 extern struct mono now;
 
-/* What was said, how often somebody was woken; the last one's words. */
+/* Notifications: how many, how many pages, and the text of the last one. */
 struct alert_told {
     unsigned events[ALERT_HEARTBEAT + 1], pages, notifications;
     uint32_t receivers;
@@ -31,12 +31,12 @@ extern struct alert_told told;
 int kit_begin(void **state);
 int kit_end(void **state);
 struct alert_rule *kit_rule(size_t index, const char *name, enum alert_condition condition);
-/* rules[0], alone: a metric above a limit. */
+/* Makes rules[0], the only rule: a metric above a limit. */
 struct alert_rule *kit_threshold(enum alert_metric metric, enum alert_scope scope, double limit);
-/* rules[0]: a link down, a warning per link; rules[1]: a path dead for 2 s. And starts. */
+/* Makes rules[0]: a link down, a warning per link; and rules[1]: a path dead for 2 s. Then starts. */
 void kit_finding_rules(void);
 void kit_start(void);
-/* Time goes on as a caller would let it: at every deadline a tick. */
+/* Lets time pass as a caller would: with a tick at every deadline. */
 void kit_pass(int64_t ns);
 void kit_drain(void);
 
@@ -46,9 +46,9 @@ struct alert_finding kit_path_finding(uint32_t from, uint32_t to, enum element_k
                                       const char *suspect, bool confident);
 void kit_say(const struct alert_finding *f, enum finding_phase phase);
 struct alert_counters kit_counters(void);
-struct alert_incident kit_incident(uint64_t id); /* there is one */
+struct alert_incident kit_incident(uint64_t id); /* it must exist */
 bool kit_any_alert(void);
-/* The only alert there is. */
+/* The only alert that exists. */
 struct alert kit_alert(void);
-/* The page of host0/ib3 that an earlier run told of, as incident 41. */
+/* The page of host0/ib3 that an earlier run sent, as incident 41. */
 extern const struct alert_restore kit_told_page;

@@ -1,6 +1,6 @@
-/* alert_world.h: a fleet as the alert engine sees it: hosts that report each minute, planned maintenance, reboots that
- * nobody planned, jobs that start, links that bounce once; and faults on demand. Used by a unit test and, a week long
- * and larger, by a bench. The default rules are in force. */
+/* alert_world.h: a fleet as the alert engine sees it: hosts that report each minute, planned maintenance, unplanned reboots, jobs
+ * that start, links that bounce once; and faults on demand. A unit test uses it, and a bench, for a week and a larger fleet. The
+ * default rules are in force. */
 #pragma once
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static void world_drain(struct world *w)
     }
 }
 
-/* false: the default rules are unsound, or no memory. */
+/* false: the default rules are invalid, or no memory. */
 static bool world_init(struct world *w, uint32_t host_count, uint64_t seed)
 {
     static struct alert_config config;
@@ -141,7 +141,7 @@ static bool world_chance(struct world *w, double p)
     return prng_uniform(&w->prng) < p;
 }
 
-/* A finding that lasts so long; NIC ids, ALERT_NO_ID for none. Returns it as it was said. */
+/* Reports a finding that lasts so long; NIC ids, ALERT_NO_ID for none. Returns it as it was reported. */
 static struct world_finding *world_say(struct world *w, uint32_t host, enum finding_kind kind,
                                        uint32_t from, uint32_t to, double seconds)
 {
@@ -184,7 +184,7 @@ static void world_finding(struct world *w, uint32_t host, enum finding_kind kind
     }
 }
 
-/* The engine's own time goes on up to `until`, without reports. */
+/* Lets the engine's own time pass up to `until`, without reports. */
 static void world_run(struct world *w, struct mono until)
 {
     while (mono_before(w->now, until)) {
@@ -194,9 +194,9 @@ static void world_run(struct world *w, struct mono until)
     }
 }
 
-/* ---- what happens on a healthy fleet ---------------------------------------------------------------------------- */
+/* ---- events of a healthy fleet -------------------------------------------------------------------------------------- */
 
-/* A reboot: some links go down first, the host falls silent, its peers complain, and it comes back with new counters. */
+/* A reboot: some links go down first, the host falls silent, its peers report that, and it comes back with new counters. */
 static void world_reboot(struct world *w, uint32_t host, double seconds)
 {
     struct world_host *h = &w->hosts[host];
@@ -271,7 +271,7 @@ static void world_job(struct world *w)
     }
 }
 
-/* A pod is worked on for two hours, announced: hosts go and come, cables are pulled and put back. */
+/* Announced work on a pod for two hours: hosts go and come, cables are pulled and put back. */
 static void world_maintain(struct world *w, uint32_t pod)
 {
     struct alert_silence s = {.id = ++w->next_silence,
@@ -336,7 +336,7 @@ static void world_close(struct world *w)
 {
     for (uint32_t k = 0; k < w->finding_count;) {
         struct world_finding *x = &w->findings[k];
-        const bool lost = x->f.run != w->hosts[x->f.said_by].run; /* its agent is another one now */
+        const bool lost = x->f.run != w->hosts[x->f.said_by].run; /* its agent has restarted */
         if (!lost && (w->hosts[x->f.said_by].away || w->now.ns < x->closes_ns)) {
             k++;
             continue;
@@ -348,7 +348,7 @@ static void world_close(struct world *w)
     }
 }
 
-/* One minute of the fleet, with all that healthy fleets have. */
+/* One minute of the fleet, with all events of a healthy fleet. */
 static void world_minute(struct world *w, bool eventful)
 {
     const int64_t minute = w->now.ns / WORLD_STEP_NS;

@@ -1,4 +1,4 @@
-/* suspect.h: the element that a test names: "trunk leaf3 - spine1", "host0/ib3", "host0", "leaf3", "router 10.0.4.1". */
+/* suspect.h: an element by its name in a test: "trunk leaf3 - spine1", "host0/ib3", "host0", "leaf3", "router 10.0.4.1". */
 #pragma once
 #include <stdio.h>
 
@@ -39,7 +39,7 @@ static inline struct element suspect_named(enum element_kind kind, const char *n
     return e;
 }
 
-/* Not sure: unknown, one of that and others. */
+/* Without sure: unknown, one of that element and others. */
 static inline void suspect_set(struct alert_finding *f, struct element suspect, bool sure)
 {
     f->suspect = sure ? suspect : element_unknown();

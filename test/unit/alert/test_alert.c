@@ -1,4 +1,4 @@
-/* What people are told of: one incident per cause, whatever is said of it, in whatever order, and over a restart. */
+/* Notifications: one incident for each cause, whatever is reported of it, in any order, and over a restart. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static void a_link_down_is_told_within_its_wait_and_resolved_after(void **state)
     assert_int_equal(told.notifications, 0);
     kit_pass(2 * NS_PER_MS);
     assert_int_equal(told.events[ALERT_OPENED], 1);
-    assert_int_equal(told.pages, 0); /* a warning wakes nobody */
+    assert_int_equal(told.pages, 0); /* a warning is no page */
     assert_string_equal(told.cause, "host0/ib3");
     assert_string_equal(told.text, "a sentence");
     kit_say(&f, FINDING_CLOSED);
@@ -45,7 +45,7 @@ static void a_flap_shorter_than_the_wait_is_told_too(void **state)
     assert_int_equal(told.events[ALERT_OPENED], 1);
 }
 
-/* 1,000 NICs, 64 spines' worth of trunks to spine1, half of the findings only guess. */
+/* 1,000 NICs, trunks from 64 leaves to spine1; half of the findings are only guesses. */
 static void a_dead_spine_is_one_incident(void **state)
 {
     struct prng p;
@@ -93,7 +93,7 @@ static void two_causes_stay_two(void **state)
         snprintf(trunk, sizeof(trunk), "trunk leaf%u - spine1", k);
         struct alert_finding f = kit_path_finding(k * 8, 512 + k * 8, ELEMENT_TRUNK, trunk, true);
         kit_say(&f, FINDING_OPENED);
-        if (k == 16) { /* in the midst of it, a cable elsewhere */
+        if (k == 16) { /* meanwhile a cable elsewhere */
             f = kit_path_finding(700, 900, ELEMENT_TRUNK, "trunk leaf40 - spine3", true);
             kit_say(&f, FINDING_OPENED);
         }
@@ -142,8 +142,8 @@ static void unknown_rule(void)
     unknown->severity = ALERT_INFO;
 }
 
-/* What an audit finds of NICs: two of a leaf are two, the third makes all of them the leaf. What it doesn't know of each of their
- * hosts is told to nobody, and keeps no NIC from it. */
+/* Failures of NICs in an audit: two of a leaf are two incidents, and the third makes one of all, the leaf's. Unknown checks of
+ * their hosts are in no notification, and keep no NIC out of it. */
 static void three_nics_of_a_leaf_that_an_audit_fails_are_one(void **state)
 {
     for (uint32_t count = 2; count <= 3; count++) {
@@ -166,7 +166,7 @@ static void three_nics_of_a_leaf_that_an_audit_fails_are_one(void **state)
     }
 }
 
-/* What audits don't know of many hosts is one thing that is shown, keeps no host's incident open, and hides no fleet. */
+/* Unknown checks of many hosts are shown as one incident. They keep no host's incident open, and hide no fleet's. */
 static void what_audits_do_not_know_is_no_host(void **state)
 {
     memset(&config, 0, sizeof(config));
@@ -213,7 +213,7 @@ static void a_guess_that_becomes_certain_moves_to_the_right_incident(void **stat
 
     kit_finding_rules();
     kit_say(&spine, FINDING_OPENED);
-    kit_pass(2 * NS_PER_S); /* too late to be taken for the same at once */
+    kit_pass(2 * NS_PER_S); /* too late to count as the same at once */
     f = kit_path_finding(80, 600, ELEMENT_UNKNOWN, NULL, false);
     kit_say(&f, FINDING_OPENED);
     kit_pass(500 * NS_PER_MS);
@@ -230,7 +230,7 @@ static void a_guess_that_becomes_certain_moves_to_the_right_incident(void **stat
     assert_int_equal(told.events[ALERT_RESOLVED], 1);
 }
 
-/* A guess about a host must not hide the cable that is down for certain. */
+/* A guess about a host must not hide a cable that is certainly down. */
 static void a_link_down_under_a_guess_is_told(void **state)
 {
     struct alert_finding guess = kit_path_finding(0, 80, ELEMENT_HOST, "host10", false), f;
@@ -338,7 +338,7 @@ static void memory_is_bounded_and_running_out_is_said(void **state)
     assert_true(strstr(told.text, "didn't fit") != NULL || kit_counters().incidents_dropped > 0);
 }
 
-/* Anything in any order: counts stay sound, nothing is told of without a cause, and the same calls give the same. */
+/* Any calls in any order: counts stay consistent, no notification is without a cause, and the same calls give the same result. */
 static uint64_t storm(uint64_t seed)
 {
     struct prng p;

@@ -1,4 +1,4 @@
-/* What nobody may lose: a page, an incident while its fault lasts, an alert that found no room. */
+/* Things that must not be lost: a page, an incident while its fault lasts, an alert that found no room. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void silence(uint64_t id, const char *rule, const char *element, int64_t 
     assert_int_equal(alerts_silence(engine, now, &s), 0);
 }
 
-/* A path's finding takes its suspect from the host to a NIC of which an incident has just fallen quiet. */
+/* The suspect of a path's finding changes from the host to a NIC. The NIC's incident has just become quiet. */
 static void a_quiet_incident_that_takes_another_in_is_open(void **state)
 {
     kit_finding_rules();
@@ -51,7 +51,7 @@ static void a_quiet_incident_that_takes_another_in_is_open(void **state)
     assert_int_equal(kit_incident(1).state, INCIDENT_RESOLVED);
 }
 
-/* One NIC of a host is silenced: of the host's fault that comes with two others people hear all the same. */
+/* One NIC of a host is silenced. Then the host has a fault, with two other NICs: there is a notification nevertheless. */
 static void a_silenced_part_does_not_silence_the_whole(void **state)
 {
     kit_finding_rules();
@@ -70,7 +70,7 @@ static void a_silenced_part_does_not_silence_the_whole(void **state)
     assert_int_equal(told.pages, 1);
 }
 
-/* A page that was told of, over, and back: incident 1. Somebody is to be woken again if it lasts. */
+/* A page was sent, was over, and is back: incident 1. A second page is due if it lasts. */
 static struct alert_finding page_that_came_back(struct alert_finding f)
 {
     kit_say(&f, FINDING_OPENED);
@@ -87,7 +87,7 @@ static struct alert_finding page_that_came_back(struct alert_finding f)
     return f;
 }
 
-/* It is gone for some seconds before it has lasted: from then on it has to last. */
+/* It is gone for some seconds before it has lasted: its time begins again. */
 static void a_page_that_came_back_outlives_a_gap(void **state)
 {
     kit_finding_rules();
@@ -129,7 +129,7 @@ static void a_page_that_came_back_outlives_a_merger(void **state)
     assert_int_equal(told.incident, 2);
 }
 
-/* rules[2]: a lossy path, a warning. And starts. */
+/* Makes rules[2]: a lossy path, a warning. Then starts. */
 static void lossy_rule_too(void)
 {
     kit_finding_rules();
@@ -148,7 +148,7 @@ static struct alert_finding lossy(enum element_kind kind, const char *suspect)
     return f;
 }
 
-/* A page of that, told of and over. */
+/* A page of that, sent and over. */
 static struct alert_finding page_that_is_over(enum element_kind kind, const char *suspect)
 {
     const struct alert_finding f = kit_path_finding(3, 12, kind, suspect, true);
@@ -162,7 +162,7 @@ static struct alert_finding page_that_is_over(enum element_kind kind, const char
     return f;
 }
 
-/* It came back, and owes a page; a second later a link of its host is down. */
+/* It is back, and a page is due. A second later a link of its host is down. */
 static struct alert_finding page_that_is_back(void)
 {
     lossy_rule_too();
@@ -174,7 +174,8 @@ static struct alert_finding page_that_is_back(void)
     return page;
 }
 
-/* It came back, is gone for some seconds and becomes part of something larger before its page is back: that has to last. */
+/* It is back, is gone for some seconds, and becomes part of something larger before its page was due: the larger one has to
+ * last. */
 static void a_quiet_page_outlives_a_merger(void **state)
 {
     struct alert_finding page = page_that_is_back();
@@ -185,7 +186,7 @@ static void a_quiet_page_outlives_a_merger(void **state)
     down(1);
     assert_int_equal(kit_incident(1).merged_into, 3);
     assert_true(kit_incident(3).owes_page);
-    kit_pass(400 * NS_PER_S); /* of it no page is left */
+    kit_pass(400 * NS_PER_S); /* its page is gone */
     assert_int_equal(told.pages, 1);
     kit_say(&page, FINDING_OPENED);
     kit_pass(290 * NS_PER_S);
@@ -196,7 +197,7 @@ static void a_quiet_page_outlives_a_merger(void **state)
     assert_false(kit_incident(3).owes_page);
 }
 
-/* The same where a page that isn't told yet is what takes it in. */
+/* The same if a page that was not yet sent takes it in. */
 static void a_new_page_takes_over_what_is_owed(void **state)
 {
     struct alert_finding page = page_that_is_back();
@@ -213,7 +214,7 @@ static void a_new_page_takes_over_what_is_owed(void **state)
     assert_int_equal(told.pages, 2);
 }
 
-/* It comes back as part of something that is silenced, and is told of as a warning: a page of it is a page. */
+/* It comes back as part of something that is silenced, and a warning is sent. Then a page of it must be sent. */
 static void a_page_after_what_came_back_unheard_is_told(void **state)
 {
     for (int fresh = 0; fresh < 2; fresh++) {
@@ -239,7 +240,7 @@ static void a_page_after_what_came_back_unheard_is_told(void **state)
     }
 }
 
-/* It came back as a warning, and takes in a page that people have just been woken by: they are awake. */
+/* It is back as a warning, and takes in a page that was just sent: no second page is needed. */
 static void who_was_woken_by_a_part_is_not_woken_again(void **state)
 {
     kit_finding_rules();
@@ -259,7 +260,7 @@ static void who_was_woken_by_a_part_is_not_woken_again(void **state)
     assert_int_equal(told.pages, 2);
 }
 
-/* It came back in a silence, and becomes a page as it takes a warning in that people know. */
+/* It came back in a silence. It becomes a page when it takes in a warning that was sent. */
 static void an_unheard_page_is_not_lost_in_a_warning(void **state)
 {
     lossy_rule_too();
@@ -276,7 +277,7 @@ static void an_unheard_page_is_not_lost_in_a_warning(void **state)
     assert_int_equal(told.pages, 2);
 }
 
-/* The page waits for others like it when its incident becomes part of one that was only a warning. */
+/* The page waits for others like it. Then its incident becomes part of one that was only a warning. */
 static void a_page_is_not_lost_in_a_warning(void **state)
 {
     kit_finding_rules();
@@ -306,7 +307,7 @@ static void two_link_rules(void)
     kit_start();
 }
 
-/* Its page was silenced when the controller stopped, and still is when it is back: the page comes when that ends. */
+/* Its page was silenced when the controller stopped, and still is after the restart: the page is sent when the silence ends. */
 static void a_silenced_page_outlives_a_restart(void **state)
 {
     struct alert_restore r = kit_told_page;
@@ -324,7 +325,7 @@ static void a_silenced_page_outlives_a_restart(void **state)
     assert_int_equal(told.incident, 41);
 }
 
-/* Nobody was told of it, for all of it was silenced: what is a warning now wakes nobody. */
+/* No notification was sent, because all of it was silenced: a warning after that is no page. */
 static void a_silenced_page_is_none_after_a_restart(void **state)
 {
     struct alert_restore r = kit_told_page;
@@ -340,7 +341,7 @@ static void a_silenced_page_is_none_after_a_restart(void **state)
     assert_int_equal(told.pages, 0);
 }
 
-/* It had come back, and hadn't lasted yet: it must last from the restart on. A warning in its place doesn't count. */
+/* It had come back, but had not lasted: its time begins again at the restart. A warning in its place doesn't count. */
 static void a_page_that_came_back_outlives_a_restart(void **state)
 {
     struct alert_restore r = kit_told_page;
@@ -381,7 +382,7 @@ static void restored_clock(void)
     assert_int_equal(alerts_restore(engine, now, &r), 0);
 }
 
-/* A rule that waits a quarter of an hour waits anew after a restart: until then the incident isn't over. */
+/* A rule that waits a quarter of an hour waits again after a restart: until then the incident isn't over. */
 static void what_a_rule_still_waits_for_is_not_over(void **state)
 {
     restored_clock();
@@ -406,7 +407,7 @@ static void what_no_rule_waits_for_any_more_is_over(void **state)
 
 /* ---- silences --------------------------------------------------------------------------------------------------- */
 
-/* It was told of and over; it comes back in a silence: nobody hears of it before that ends. */
+/* It was sent and over. It comes back in a silence: no notification before that ends. */
 static void what_comes_back_in_a_silence_is_not_told(void **state)
 {
     kit_finding_rules();
@@ -430,7 +431,7 @@ static void what_comes_back_in_a_silence_is_not_told(void **state)
     assert_int_equal(told.events[ALERT_RESOLVED], 2);
 }
 
-/* It comes back in a silence, for a moment: that is nothing to tell. */
+/* It comes back in a silence, for a moment: that gives no notification. */
 static void a_moment_in_a_silence_is_not_told(void **state)
 {
     kit_finding_rules();
@@ -447,11 +448,11 @@ static void a_moment_in_a_silence_is_not_told(void **state)
     assert_int_equal(told.notifications, 2);
     down(3);
     kit_pass(30 * NS_PER_S);
-    assert_int_equal(told.notifications, 3); /* it outlives the silence */
+    assert_int_equal(told.notifications, 3); /* it is longer than the silence */
     assert_int_equal(told.pages, 2);
 }
 
-/* What comes back is no page because it once was one: only if it is one again, and lasts. */
+/* A warning that comes back is no page because it once was one. It is a page only if it is one again, and lasts. */
 static void a_warning_that_comes_back_wakes_nobody(void **state)
 {
     two_link_rules();
@@ -486,7 +487,7 @@ static void an_alert_without_an_incident_gets_one(void **state)
     down(20 * 8);
     down(40 * 8);
     kit_pass(10 * NS_PER_S);
-    assert_int_equal(told.events[ALERT_OPENED], 3); /* and of that there is no place */
+    assert_int_equal(told.events[ALERT_OPENED], 3); /* and that one has no place */
     assert_int_equal(told.pages, 2);
     assert_int_equal(kit_counters().incidents_dropped, 1);
     kit_say(&first, FINDING_CLOSED);
@@ -496,7 +497,7 @@ static void an_alert_without_an_incident_gets_one(void **state)
     assert_int_equal(kit_counters().incidents_dropped, 1);
 }
 
-/* Meanwhile its cause has an incident: it needs no room, though a newer one finds none. */
+/* Meanwhile its cause has an incident: it needs no room, although a newer one finds none. */
 static void an_alert_whose_incident_is_open_by_now_joins_it(void **state)
 {
     const struct element trunk = suspect_named(ELEMENT_TRUNK, "trunk leaf0 - spine1"),
@@ -522,7 +523,7 @@ static void an_alert_whose_incident_is_open_by_now_joins_it(void **state)
     assert_int_equal(kit_incident(2).alerts_firing, 3);
 }
 
-/* Two hosts fill the memory: that another one is silent, and that it is full, is told all the same. */
+/* Two hosts fill the memory. Alerts that another host is silent, and that the memory is full, are sent nevertheless. */
 static void what_nobody_says_has_room(void **state)
 {
     config.alert_max = 16;
@@ -573,7 +574,7 @@ static void silent_hosts(uint32_t hosts)
     }
 }
 
-/* Did people hear that there is no room? */
+/* True if a notification reported that there is no room. */
 static bool limits_told(void)
 {
     struct alert_incident i;
@@ -585,7 +586,7 @@ static bool limits_told(void)
     return is_told;
 }
 
-/* What many silent hosts have in common costs the living no alert. */
+/* Many silent hosts with a common cause cost the living hosts no alert. */
 static void silent_hosts_take_no_more_than_their_share(void **state)
 {
     config.alert_max = 16;
@@ -599,7 +600,7 @@ static void silent_hosts_take_no_more_than_their_share(void **state)
     assert_int_equal(count_alerts(2), 8);
 }
 
-/* They were first: a host that has less to tell has room all the same, and that there is none is told. */
+/* They came first: a host with fewer alerts has room nevertheless, and the lack of room is reported. */
 static void silent_hosts_leave_room_for_others(void **state)
 {
     config.alert_max = 16;
@@ -615,7 +616,7 @@ static void silent_hosts_leave_room_for_others(void **state)
     assert_int_equal(count_alerts((uint32_t)config.rule_count + 1), 1);
 }
 
-/* The place that is kept for "there is no room" isn't another rule's about the engine. */
+/* The place for "there is no room" isn't taken by another rule about the engine. */
 static void that_there_is_no_room_is_told(void **state)
 {
     config.incident_max = 1;
@@ -625,14 +626,14 @@ static void that_there_is_no_room_is_told(void **state)
     r->scope = ALERT_PER_HOST;
     kit_start();
     down(0);
-    kit_pass(650 * NS_PER_S); /* nobody reports it: an alert itself */
+    kit_pass(650 * NS_PER_S); /* no host reports it: an alert itself */
     assert_int_equal(count_alerts((uint32_t)config.rule_count), 1);
     down(20 * NIC_PER_HOST);
     kit_pass(10 * NS_PER_S);
     assert_true(limits_told());
 }
 
-/* It has another cause now, and there is no place for that: it counts as what didn't fit. */
+/* Its cause changes, and there is no place for the new one: it counts as one that didn't fit. */
 static void what_loses_its_incident_is_counted(void **state)
 {
     struct alert_finding f = kit_path_finding(3, 12, ELEMENT_SPINE, "spine1", true);
@@ -649,7 +650,7 @@ static void what_loses_its_incident_is_counted(void **state)
     assert_int_equal(kit_counters().incidents_dropped, 1);
 }
 
-/* ---- what rules are about --------------------------------------------------------------------------------------- */
+/* ---- subjects of rules ---------------------------------------------------------------------------------------------- */
 
 static void sample_path(enum alert_metric metric, uint32_t nic, uint32_t peer, uint32_t port,
                         double value)
@@ -665,7 +666,7 @@ static void sample_path(enum alert_metric metric, uint32_t nic, uint32_t peer, u
     kit_drain();
 }
 
-/* Of two paths of one NIC one isn't measured any more, and then is again. */
+/* One of two paths of a NIC is no longer measured, and then is again. */
 static void a_path_that_is_missed_comes_back(void **state)
 {
     struct alert_rule *r = kit_rule(0, "no-path", ALERT_ON_ABSENCE);
@@ -688,7 +689,7 @@ static void a_path_that_is_missed_comes_back(void **state)
     assert_int_equal(kit_counters().firing, 0);
 }
 
-/* It goes by another port for good, while its host reports on: after a quarter of an hour it is missed no more. A silent host's
+/* The path uses another port for good, while its host reports: after a quarter of an hour it is no longer missed. A silent host's
  * paths stay missed. */
 static void a_path_that_is_no_more_is_not_missed_for_ever(void **state)
 {
@@ -711,7 +712,7 @@ static void a_path_that_is_no_more_is_not_missed_for_ever(void **state)
     assert_int_equal(count_alerts(0), 2);
 }
 
-/* The worst path of each link: each link for itself. */
+/* The worst path of each link; each link is judged separately. */
 static void the_paths_of_each_link_are_judged_for_themselves(void **state)
 {
     struct alert_rule *r = kit_threshold(ALERT_PATH_LOSS, ALERT_PER_LINK, 100);

@@ -1,4 +1,4 @@
-/* One cause, one incident: what is joined to what, what it takes over, and what stays apart. */
+/* One cause, one incident: which alerts are joined, which incident takes over another, and which stay apart. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static void say_trunk(struct alert_finding *f, uint32_t direction, enum finding_
     kit_pass(3 * NS_PER_S);
 }
 
-/* The first guess of a direction isn't the last word of it. */
+/* The first guess of a direction may change. */
 static void its_direction_is_what_its_alerts_tell_now(void **state)
 {
     kit_finding_rules();
@@ -42,23 +42,23 @@ static void its_direction_is_what_its_alerts_tell_now(void **state)
     const uint32_t pages = kit_incident(1).pages;
     say_trunk(&one, DIRECTION_IN, FINDING_UPDATED);
     assert_int_equal(kit_incident(1).element.direction, DIRECTION_IN);
-    say_trunk(&other, DIRECTION_OUT, FINDING_OPENED); /* each knows one of them */
+    say_trunk(&other, DIRECTION_OUT, FINDING_OPENED); /* each reports one of them */
     assert_int_equal(kit_incident(1).element.direction, DIRECTION_BOTH);
     say_trunk(&one, DIRECTION_OUT, FINDING_UPDATED);
     assert_int_equal(kit_incident(1).element.direction, DIRECTION_OUT);
     say_trunk(&one, DIRECTION_NONE, FINDING_UPDATED);
     assert_int_equal(kit_incident(1).element.direction, DIRECTION_OUT);
-    say_trunk(&other, DIRECTION_NONE, FINDING_UPDATED); /* nobody knows it any more */
+    say_trunk(&other, DIRECTION_NONE, FINDING_UPDATED); /* no host reports it any more */
     assert_int_equal(kit_incident(1).element.direction, DIRECTION_NONE);
     say_trunk(&other, DIRECTION_IN, FINDING_UPDATED);
     say_trunk(&one, DIRECTION_IN, FINDING_CLOSED);
     say_trunk(&other, DIRECTION_IN, FINDING_CLOSED);
-    assert_int_equal(kit_incident(1).element.direction, DIRECTION_IN); /* over, and still told so */
-    assert_int_equal(kit_incident(1).pages, pages);                    /* nobody is woken for it */
+    assert_int_equal(kit_incident(1).element.direction, DIRECTION_IN); /* over, but still shown */
+    assert_int_equal(kit_incident(1).pages, pages);                    /* no new page */
     assert_int_equal(kit_counters().incidents_open + kit_counters().firing, 1);
 }
 
-/* Three links of a host: the first incident goes on, and is all that the others were. */
+/* Three links of a host: the first incident goes on, and takes over everything of the others. */
 static void the_first_takes_over_what_the_others_were(void **state)
 {
     kit_finding_rules();
@@ -90,21 +90,21 @@ static void the_first_takes_over_what_the_others_were(void **state)
     assert_int_equal(i.since.ns, gone.since.ns);
     assert_int_equal(i.alerts_total, 3);
     assert_int_equal(i.alerts_firing, 3);
-    assert_int_equal(told.events[ALERT_WORSE], 1); /* it is larger than what people were told */
-    assert_int_equal(told.pages, 1);               /* and nobody is woken twice */
+    assert_int_equal(told.events[ALERT_WORSE], 1); /* it is larger than the notification stated */
+    assert_int_equal(told.pages, 1);               /* and no second page */
     kit_say(&first, FINDING_CLOSED);
     kit_say(&gone, FINDING_CLOSED);
     kit_say(&third, FINDING_CLOSED);
     kit_pass(70 * NS_PER_S);
     assert_int_equal(told.events[ALERT_RESOLVED], 1);
     assert_int_equal(told.incident, 1);
-    assert_int_equal(told.receivers, 1 | 2); /* who heard of a part hears of the end */
+    assert_int_equal(told.receivers, 1 | 2); /* receivers of a part are told that it is over */
     struct alert_incident gone_one;
     assert_false(alerts_find_incident(engine, 2, &gone_one));
     assert_int_equal(kit_counters().incidents_open, 0);
 }
 
-/* One of them was a page: the whole is one, for those who are told again. */
+/* One of them was a page: so the whole is one, for receivers that get it again. */
 static void the_whole_is_as_loud_as_its_loudest(void **state)
 {
     kit_finding_rules();
@@ -138,7 +138,7 @@ static void whoever_has_the_first_one_keeps_it(void **state)
     assert_string_equal(kit_incident(1).acknowledged_by, "bob");
 }
 
-/* Two of a host are two; and three that began too far apart are three. */
+/* Two of a host stay two. Three that began too far apart stay three. */
 static void what_did_not_begin_together_stays_apart(void **state)
 {
     kit_finding_rules();
@@ -161,14 +161,14 @@ static void what_did_not_begin_together_stays_apart(void **state)
     assert_int_equal(alerts_acknowledge(engine, now, 3, "ada"), 0);
     assert_string_equal(kit_incident(3).acknowledged_by, "ada");
     assert_null(kit_incident(1).acknowledged_by);
-    (void)down(12); /* with the last one they are two in 30 s */
+    (void)down(12); /* with the last one that makes two in 30 s */
     assert_int_equal(kit_counters().incidents_open, 5);
     (void)down(13); /* and now three */
     assert_int_equal(kit_counters().incidents_open, 4);
     assert_string_equal(kit_incident(4).cause, "host1");
 }
 
-/* The whole fleet is blamed for no less than ten. */
+/* The fleet as a whole is the cause from ten hosts on. */
 static void nine_hosts_are_hosts_and_ten_are_the_fleet(void **state)
 {
     for (uint32_t silent = 9; silent <= 10; silent++) {
@@ -191,7 +191,7 @@ static struct alert_finding unplaced(uint32_t from, uint32_t to)
     return kit_path_finding(from, to, ELEMENT_UNKNOWN, NULL, false);
 }
 
-/* A dead path of which nobody knows more is the switch's that died in the same second, whichever is told first. */
+/* A dead path without further evidence belongs to the switch that died in the same second, whichever is reported first. */
 static void dead_paths_go_with_the_switch_of_that_second(void **state)
 {
     for (int first = 0; first < 2; first++) {
@@ -229,7 +229,7 @@ static void dead_paths_go_with_the_switch_of_that_second(void **state)
         assert_int_equal(kit_counters().incidents_open, 1);
         assert_string_equal(told.cause, switches[i].name);
     }
-    kit_finding_rules(); /* the path was told of long before anybody knew why */
+    kit_finding_rules(); /* the path was reported long before its cause was known */
     rules[1].severity = ALERT_PAGE;
     kit_start();
     const struct alert_finding known = unplaced(80, 600);
@@ -243,7 +243,7 @@ static void dead_paths_go_with_the_switch_of_that_second(void **state)
     assert_int_equal(told.events[ALERT_ABSORBED], 1);
     assert_int_equal(told.events[ALERT_WORSE], 1);
     assert_string_equal(kit_incident(2).cause, "spine1");
-    assert_int_equal(told.pages, 1); /* nobody is woken twice */
+    assert_int_equal(told.pages, 1); /* no second page */
     kit_finding_rules();             /* a host is no switch */
     const struct alert_finding host = kit_path_finding(0, 512, ELEMENT_HOST, "host0", true),
                                path = unplaced(80, 600);
@@ -253,7 +253,7 @@ static void dead_paths_go_with_the_switch_of_that_second(void **state)
     assert_int_equal(kit_counters().incidents_open, 2);
 }
 
-/* A rail that got worse while a switch is down needs no cause of its own; nor is a host's figure explained by it. */
+/* If a rail gets worse while a switch is down, it has no cause of its own. But a host's figure isn't explained by the switch. */
 static void a_figure_of_many_goes_with_the_fabric(void **state)
 {
     for (int fabric = 0; fabric < 2; fabric++) {
@@ -282,8 +282,8 @@ static void a_figure_of_many_goes_with_the_fabric(void **state)
     }
 }
 
-/* What becomes known of an alert moves it only where its incident no longer explains it. An incident is called by what all its
- * alerts agree on. */
+/* A better suspect moves an alert only if its incident no longer explains it. An incident has the name on which all its alerts
+ * agree. */
 static void a_better_suspect_of_the_same_thing_stays(void **state)
 {
     struct alert_finding f = kit_path_finding(3, 80, ELEMENT_HOST, "host0", false);
@@ -292,7 +292,7 @@ static void a_better_suspect_of_the_same_thing_stays(void **state)
     kit_say(&f, FINDING_OPENED);
     kit_pass(5 * NS_PER_S);
     assert_string_equal(told.cause, "unknown, one of host0 and others");
-    f.suspect = suspect_named(ELEMENT_NIC, "host0/ib3 or its link"); /* one of that host's */
+    f.suspect = suspect_named(ELEMENT_NIC, "host0/ib3 or its link"); /* a NIC of that host */
     kit_say(&f, FINDING_UPDATED);
     kit_pass(5 * NS_PER_S);
     assert_int_equal(kit_counters().incidents_open, 1);
@@ -305,15 +305,15 @@ static void a_better_suspect_of_the_same_thing_stays(void **state)
     kit_say(&f, FINDING_UPDATED);
     kit_pass(5 * NS_PER_S);
     assert_int_equal(kit_counters().incidents_open, 1);
-    assert_int_equal(told.events[ALERT_ABSORBED], 1); /* it was this all along */
+    assert_int_equal(told.events[ALERT_ABSORBED], 1); /* it was the cause from the beginning */
     assert_string_equal(kit_incident(2).cause, "spine1");
     assert_int_equal(kit_incident(2).alerts_total, 1);
-    assert_int_equal(told.pages, 1); /* nobody is woken twice for it */
+    assert_int_equal(told.pages, 1); /* no second page for it */
     assert_int_equal(told.events[ALERT_OPENED], 1);
     assert_int_equal(told.events[ALERT_WORSE], 2);
 }
 
-/* An alert that began before the others dates the incident. */
+/* An incident begins with its oldest alert. */
 static void an_incident_is_as_old_as_its_oldest_alert(void **state)
 {
     kit_finding_rules();
@@ -328,12 +328,12 @@ static void an_incident_is_as_old_as_its_oldest_alert(void **state)
     kit_say(&f, FINDING_CLOSED);
     kit_pass(300 * NS_PER_S);
     f = kit_path_finding(3, 80, ELEMENT_SPINE, "spine1", true);
-    kit_say(&f, FINDING_OPENED); /* comes back: since then */
+    kit_say(&f, FINDING_OPENED); /* it comes back: it counts since then */
     assert_int_equal(kit_incident(1).since.ns, f.since.ns);
     assert_int_equal(kit_incident(1).reopened, 1);
 }
 
-/* It came back, went, and came back for a moment: it never lasted, so nobody is woken. */
+/* It came back, went, and came back for a moment: it never lasted, so there is no page. */
 static void a_page_needs_one_stretch_that_lasts(void **state)
 {
     kit_finding_rules();
@@ -354,7 +354,7 @@ static void a_page_needs_one_stretch_that_lasts(void **state)
     assert_int_equal(kit_counters().incidents_open, 1);
 }
 
-/* What came back long after counts as begun when it came back. */
+/* If it comes back much later, it counts as begun then. */
 static void what_comes_back_may_be_part_of_something_larger(void **state)
 {
     kit_finding_rules();
@@ -368,7 +368,7 @@ static void what_comes_back_may_be_part_of_something_larger(void **state)
     assert_string_equal(told.cause, "host1");
 }
 
-/* Another rule's evidence, and another link that is down for certain, are news; the ninth link is not. */
+/* Another rule's evidence, and another link that is certainly down, are news. The ninth link isn't. */
 static void news_is_told_and_the_rest_counts(void **state)
 {
     kit_finding_rules();
@@ -386,10 +386,10 @@ static void news_is_told_and_the_rest_counts(void **state)
     assert_int_equal(told.pages, 1);
     assert_int_equal(kit_counters().incidents_open, 1);
     assert_int_equal(kit_incident(1).alerts_firing, 10);
-    assert_int_equal(kit_incident(1).links, 9); /* those, and the one that saw the path */
+    assert_int_equal(kit_incident(1).links, 9); /* those, and the one that reported the path */
 }
 
-/* A storm of alerts of one cause is passed on once a second, and its last count arrives. */
+/* A storm of alerts of one cause is sent once a second, and its last count is sent. */
 static void a_growing_incident_is_passed_on_once_a_second(void **state)
 {
     struct alert_action action;
@@ -421,7 +421,7 @@ static void a_growing_incident_is_passed_on_once_a_second(void **state)
     assert_int_equal(firing, 300);
 }
 
-/* Room for the resolved is room for the new; the open ones stay. */
+/* New incidents take the room of resolved ones. Open ones stay. */
 static void the_oldest_resolved_incident_makes_room(void **state)
 {
     struct alert_incident i;
@@ -442,13 +442,13 @@ static void the_oldest_resolved_incident_makes_room(void **state)
     assert_int_equal(kit_incident(2).state, INCIDENT_RESOLVED);
     (void)down(32 + 8 * 16);
     assert_false(alerts_find_incident(engine, 2, &i));
-    (void)down(40 + 8 * 32); /* three are open: no room, but to tell that */
+    (void)down(40 + 8 * 32); /* three are open: no room, except for the notice of that */
     assert_true(kit_counters().incidents_dropped > 0);
     assert_int_equal(kit_counters().incidents_open, 4);
     assert_int_equal(kit_incident(3).state, INCIDENT_OPEN);
 }
 
-/* A dead path more of the same cause isn't news; only a link's own word is. */
+/* Another dead path of the same cause isn't news. Only a link's own finding is. */
 static void another_path_of_one_cause_only_counts(void **state)
 {
     kit_finding_rules();
@@ -462,7 +462,7 @@ static void another_path_of_one_cause_only_counts(void **state)
     assert_int_equal(told.events[ALERT_WORSE], 0);
 }
 
-/* An incident ends with what its last alert said last. */
+/* An incident ends with the last text of its last alert. */
 static void the_last_words_stay(void **state)
 {
     kit_finding_rules();
@@ -479,7 +479,8 @@ static void the_last_words_stay(void **state)
     assert_string_equal(told.text, "last words");
 }
 
-/* One more of a host would make them one: the second is told of a second later, the first and an unrelated one at once. */
+/* One more of a host would make them one incident. So the second is sent a second later. The first, and an unrelated one, are
+ * sent at once. */
 static void what_may_be_part_of_more_waits_a_second(void **state)
 {
     kit_finding_rules();
@@ -497,7 +498,7 @@ static void what_may_be_part_of_more_waits_a_second(void **state)
     assert_string_equal(told.cause, "host1/ib1");
 }
 
-/* What one alert of an incident rules out, isn't what it shares with others. */
+/* An element that one alert of an incident rules out isn't their common cause. */
 static void an_alert_that_joins_rules_out_the_leaf(void **state)
 {
     for (int joins = 0; joins < 2; joins++) {
@@ -514,7 +515,7 @@ static void an_alert_that_joins_rules_out_the_leaf(void **state)
     }
 }
 
-/* That several are one is passed on at once, however short ago the last change was. */
+/* A merger is sent at once, even if the last change was just before. */
 static void a_merger_is_passed_on_at_once(void **state)
 {
     struct alert_action action;
@@ -536,7 +537,7 @@ static void a_merger_is_passed_on_at_once(void **state)
     assert_int_equal(firing, 3);
 }
 
-/* What is placed by one of its alerts stays where it is: a switch of that second takes only what nobody can place. */
+/* An incident that one of its alerts places stays where it is: a switch of that second takes only unplaced ones. */
 static void what_took_over_a_placed_one_is_placed(void **state)
 {
     for (int placed = 0; placed < 2; placed++) {
@@ -557,7 +558,7 @@ static void what_took_over_a_placed_one_is_placed(void **state)
     }
 }
 
-/* Two hosts that can't tell which of several it is, a third that can: one incident, which takes the name where it is. */
+/* Two hosts can't tell which of several elements it is, a third can: one incident, whose name changes in place. */
 static void what_is_unknown_is_called_so_and_renamed_in_place(void **state)
 {
     const char *const names[] = {"trunk leaf0 - spine1", "trunk leaf2 - spine1", "spine1"};
@@ -585,7 +586,7 @@ static void what_is_unknown_is_called_so_and_renamed_in_place(void **state)
     kit_pass(5 * NS_PER_S);
     i = kit_incident(1);
     assert_int_equal(kit_counters().incidents_open, 1);
-    assert_string_equal(i.cause, "unknown, one of spine1 and others"); /* what both may be */
+    assert_string_equal(i.cause, "unknown, one of spine1 and others"); /* candidates of both */
     assert_string_equal(told.cause, i.cause);
     assert_int_equal(told.pages, 1);
     const uint32_t before = told.notifications;
@@ -598,7 +599,7 @@ static void what_is_unknown_is_called_so_and_renamed_in_place(void **state)
     assert_int_equal(i.element.kind, ELEMENT_SPINE);
     assert_int_equal(i.choice.count, 0);
     assert_int_equal(i.alerts_firing, 3);
-    assert_int_equal(told.notifications, before + 1); /* the name, and nobody is woken by it */
+    assert_int_equal(told.notifications, before + 1); /* the name changes, and no page is sent */
     assert_int_equal(told.pages, 1);
     for (uint32_t h = 0; h < 3; h++) {
         kit_say(&f[h], FINDING_CLOSED);
@@ -608,8 +609,8 @@ static void what_is_unknown_is_called_so_and_renamed_in_place(void **state)
     assert_string_equal(kit_incident(1).cause, "spine1");
 }
 
-/* It is over before anybody knows what it was, or as the name comes: its end is told once, to who was woken, and nobody is told
- * a name of what is over. What begins later is another one. */
+/* It is over before its cause was known, or just as the name comes. Its end is sent once, to the receivers of its page, without a
+ * new name. What begins later is another incident. */
 static void an_unknown_one_ends_without_a_name(void **state)
 {
     for (int late = 0; late < 2; late++) {
@@ -646,7 +647,7 @@ static void an_unknown_one_ends_without_a_name(void **state)
     }
 }
 
-/* A link is up again, and what its paths were found to be outlasts it: the name that was sure stays. */
+/* A link is up again, but findings about its paths last longer: the name that was certain stays. */
 static void a_name_outlasts_who_was_sure(void **state)
 {
     for (int other = 0; other < 2; other++) {
@@ -656,7 +657,7 @@ static void a_name_outlasts_who_was_sure(void **state)
                              nic = suspect_named(ELEMENT_NIC, "host0/ib0");
 
         kit_finding_rules();
-        for (int k = 0; k < other; k++) { /* it lists what that may be, the NIC among it */
+        for (int k = 0; k < other; k++) { /* it lists its candidates, the NIC among them */
             element_choice_add(&path.choice, &nic);
             element_choice_add(&path.choice, &spine);
         }
@@ -676,7 +677,7 @@ static void a_name_outlasts_who_was_sure(void **state)
     }
 }
 
-/* Another fault, which one host is sure of, takes no name from what it can't be. */
+/* Another fault, of which one host is certain, doesn't give its name to an incident that can't be that. */
 static void what_it_cannot_be_does_not_name_it(void **state)
 {
     struct alert_finding f = kit_path_finding(0, 400, ELEMENT_SPINE, "spine1", false),
@@ -691,8 +692,8 @@ static void what_it_cannot_be_does_not_name_it(void **state)
     assert_string_equal(kit_incident(2).cause, "spine2");
 }
 
-/* Paths of one host died, and those at their other ends know no more than that: the host is not named for it, and all are
- * one with what the host itself takes into account, whichever comes first. */
+/* Paths of one host died, and the hosts at their other ends know nothing more. The host isn't named for that. All are one
+ * incident with the candidates of the host itself, whichever comes first. */
 static void ends_of_dead_paths_are_no_names(void **state)
 {
     for (int last = 0; last < 2; last++) {
@@ -726,7 +727,7 @@ static void ends_of_dead_paths_are_no_names(void **state)
     }
 }
 
-/* It keeps what it was called over a restart, and the findings that come again are its own. */
+/* It keeps its name over a restart, and the findings that come again are its own. */
 static void an_unknown_one_is_restored_as_that(void **state)
 {
     struct alert_finding f = kit_path_finding(0, 400, ELEMENT_SPINE, "spine1", false);
@@ -754,7 +755,7 @@ static void an_unknown_one_is_restored_as_that(void **state)
     assert_string_equal(kit_incident(7).cause, "spine1");
 }
 
-/* The same by what becomes known later: the other end is no longer suspected. */
+/* The same by later evidence: the other end is no longer suspected. */
 static void a_better_suspect_rules_out_the_other_end(void **state)
 {
     for (int better = 0; better < 2; better++) {

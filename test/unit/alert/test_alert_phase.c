@@ -1,4 +1,4 @@
-/* One fault in its phases: a link that is dead, and loses a share then, is one incident. */
+/* One fault in phases: if a link is dead first, and then loses a share, that is one incident. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 static const char trunk[] = "trunk leaf0 - spine1";
 
-/* rules[2], of the rules that come with Foliot: a share is lost for a minute. rules[3]: by who knows no suspect, for five. */
+/* rules[2], of Foliot's built-in rules: a share is lost for a minute. rules[3]: without a suspect, for five minutes. */
 static void rules_of_phases(void)
 {
     kit_finding_rules();
@@ -22,7 +22,7 @@ static void rules_of_phases(void)
     rules[3].suspects = 1U << ELEMENT_NIC | 1U << ELEMENT_UNKNOWN;
     rules[3].severity = ALERT_WARNING;
     rules[3].hold = span_s(300);
-    living = 2; /* who finds it */
+    living = 2; /* hosts that report it */
     kit_start();
 }
 
@@ -36,7 +36,7 @@ static struct alert_finding lossy(const struct alert_finding *dead)
     return f;
 }
 
-/* The link is dead for two minutes. Then it loses a share, which is known after 15 s. */
+/* The link is dead for two minutes. Then it loses a share, which is reported after 15 s. */
 static struct alert_finding recover_in_part(struct alert_finding dead)
 {
     kit_say(&dead, FINDING_OPENED);
@@ -78,7 +78,7 @@ static void so_is_a_nic_however_long_its_rule_waits(void **state)
     assert_int_equal(told.events[ALERT_RESOLVED] + told.events[ALERT_REOPENED], 0);
 }
 
-/* It was nothing: a minute after the share was no more, it is over. */
+/* The loss ended: a minute later the incident is over. */
 static void what_is_not_lossy_for_long_enough_is_over(void **state)
 {
     rules_of_phases();
@@ -91,7 +91,7 @@ static void what_is_not_lossy_for_long_enough_is_over(void **state)
     assert_int_equal(kit_incident(1).state, INCIDENT_RESOLVED);
 }
 
-/* Another trunk of that leaf loses a share: that is no phase of this one. */
+/* Another trunk of that leaf loses a share: that is no phase of this fault. */
 static void what_is_about_something_else_does_not_hold_it(void **state)
 {
     rules_of_phases();
@@ -106,7 +106,7 @@ static void what_is_about_something_else_does_not_hold_it(void **state)
     assert_int_equal(kit_incident(1).state, INCIDENT_RESOLVED);
 }
 
-/* Who suspects it later than others has another rule's alert before: that is no phase. */
+/* A host that suspects it later than others has another rule's alert before: that is no phase. */
 static void a_suspect_that_becomes_known_is_no_phase(void **state)
 {
     rules_of_phases();

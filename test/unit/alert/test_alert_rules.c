@@ -1,5 +1,5 @@
-/* When people are told: what a rule asks for, for how long; not at all when somebody works on it, again when nobody does, and
- * also when the alerting itself can't see. */
+/* When a notification is sent: the rule's condition and its duration; none during maintenance, but again when that ends; and one
+ * if the alerting itself is blind. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static void a_counter_that_begins_anew_counts_nothing(void **state)
     assert_int_equal(told.pages, 1);
     assert_non_null(strstr(
         told.text, "host0/ib3: receive errors: 1.01667/s over 1 min, above 1/s, since 2026-11-"));
-    kit_pass(70 * NS_PER_S); /* it slides out by itself */
+    kit_pass(70 * NS_PER_S); /* it leaves the window by itself */
     assert_int_equal(kit_counters().firing, 0);
 }
 
@@ -48,7 +48,7 @@ static void a_threshold_holds_for_its_time_and_has_hysteresis(void **state)
     kit_sample(ALERT_CLOCK_HARD, 0, 2e6);
     kit_pass(50 * NS_PER_S);
     kit_sample(ALERT_CLOCK_HARD, 0, 1e5);
-    kit_sample(ALERT_CLOCK_HARD, 0, 2e6); /* the time begins anew */
+    kit_sample(ALERT_CLOCK_HARD, 0, 2e6); /* the time begins again */
     kit_pass(50 * NS_PER_S);
     assert_int_equal(told.pages, 0);
     kit_sample(ALERT_CLOCK_HARD, 0, 2e6);
@@ -76,7 +76,7 @@ static void a_host_that_falls_silent_is_told_and_its_pending_alerts_freeze(void 
     kit_say(&f, FINDING_OPENED);
     living = 1;
     kit_pass(590 * NS_PER_S);
-    assert_int_equal(told.pages, 0); /* a reboot of less than ten minutes wakes nobody */
+    assert_int_equal(told.pages, 0); /* a reboot of less than ten minutes gives no page */
     kit_pass(30 * NS_PER_S);
     assert_int_equal(told.pages, 1);
     assert_string_equal(told.cause, "host1");
@@ -109,7 +109,7 @@ static void silences_and_maintenance_cover_and_end(void **state)
     kit_say(&other, FINDING_OPENED);
     kit_pass(5 * NS_PER_S);
     assert_int_equal(told.pages, 1);
-    kit_pass(10 * NS_PER_S); /* it outlived its silence */
+    kit_pass(10 * NS_PER_S); /* it lasted longer than its silence */
     assert_int_equal(told.pages, 2);
     kit_say(&f, FINDING_CLOSED);
     kit_say(&other, FINDING_CLOSED);
@@ -179,12 +179,12 @@ static void a_rule_without_data_says_so(void **state)
     kit_rule(0, "loss", ALERT_ON_THRESHOLD)->metric = ALERT_PATH_LOSS;
     rules[0].limit = 100;
     kit_rule(1, "job", ALERT_ON_THRESHOLD)->metric =
-        ALERT_JOB_THROUGHPUT; /* no job runs: in order */
+        ALERT_JOB_THROUGHPUT; /* no job runs: that is in order */
     rules[1].scope = ALERT_PER_JOB;
     kit_start();
     living = 0;
     kit_pass(3600 * NS_PER_S);
-    assert_int_equal(told.notifications, 0); /* a fleet without hosts has nothing to say */
+    assert_int_equal(told.notifications, 0); /* a fleet without hosts gives no alert */
     living = 1;
     kit_pass(30 * NS_PER_S);
     struct alert_counters c = kit_counters();
@@ -227,7 +227,7 @@ static void a_slow_job_is_named_and_its_end_is_the_alerts(void **state)
     assert_string_equal(told.cause, "job train");
     assert_non_null(
         strstr(told.text, "job train: throughput of the job is 90 Mbit/s, below 400 Mbit/s"));
-    say_job(8, 90); /* one that the table doesn't know */
+    say_job(8, 90); /* one that isn't in the table */
     assert_string_equal(told.cause, "job 8");
     alerts_on_job_over(engine, now, 7);
     kit_pass(120 * NS_PER_S);
@@ -248,7 +248,7 @@ static void the_dead_mans_switch_beats(void **state)
     assert_int_equal(told.receivers, 4);
 }
 
-/* Twenty hosts have ten paths each; one more reports 2,000 ten times as often, each in the time that it took. */
+/* Twenty hosts have ten paths each. One more host reports 2,000 paths, ten times as often, each with its duration. */
 static void say_votes(double honest, double liar)
 {
     struct alert_sample s = {.metric = ALERT_PATH_LOSS, .nic = 2, .peer = 1, .port = 7};

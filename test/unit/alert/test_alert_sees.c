@@ -1,5 +1,5 @@
-/* What the engine makes of findings: which element is the cause, what else could be, which findings a rule takes, whose word
- * wakes whom. */
+/* From findings to incidents: which element is the cause, which others are candidates, which findings a rule takes, whose
+ * findings give pages. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static void rule_for_all(void)
 
 /* ---- causes ---- */
 
-/* Host 0 has NICs 0 to 7, host 1 has 8 to 15; the sayer is host 1. */
+/* Host 0 has NICs 0 to 7, host 1 has 8 to 15. Host 1 reports. */
 static void each_kind_of_finding_has_its_cause(void **state)
 {
     static const struct {
@@ -87,7 +87,7 @@ static void each_kind_of_finding_has_its_cause(void **state)
     }
 }
 
-/* A silence by element tells which elements could explain an alert: they are what it is grouped by. */
+/* True if the element is a candidate for the alert: a silence by element shows which elements group it. */
 static bool could_be(const struct alert_finding *f, const char *element)
 {
     struct alert_silence s = {
@@ -150,7 +150,7 @@ static void what_else_could_explain_it(void **state)
     }
 }
 
-/* A path's series: the path, its NICs, their hosts; a figure of the controller is not the fleet's. */
+/* A path's series has candidates: the path, its NICs, their hosts. A figure of the controller is not the fleet's. */
 static void each_scope_has_its_cause(void **state)
 {
     static const struct {
@@ -224,19 +224,19 @@ static void a_rule_takes_the_findings_that_it_names(void **state)
     kit_say(&f, FINDING_UPDATED);
     assert_int_equal(kit_alert().state, ALERT_FIRING);
     assert_int_equal(kit_counters().findings, 5);
-    f.suspect.kind = ELEMENT_SPINE; /* not what it was taken for */
+    f.suspect.kind = ELEMENT_SPINE; /* its suspect has changed */
     kit_say(&f, FINDING_UPDATED);
     assert_false(kit_any_alert());
     assert_int_equal(kit_counters().firing, 0);
 }
 
-/* Numbers are one host's and one run's: what another one closes is another finding. */
+/* A finding's number belongs to one host and one run: if another one closes it, that is another finding. */
 static void findings_are_known_by_host_run_and_number(void **state)
 {
     struct alert_finding f = kit_link_finding(3, FINDING_LINK_DOWN), other;
 
     kit_finding_rules();
-    f.since.ns = INT64_MAX / 2; /* no alert is of the future */
+    f.since.ns = INT64_MAX / 2; /* no alert begins in the future */
     kit_say(&f, FINDING_OPENED);
     assert_int_equal(kit_alert().since.ns, now.ns);
     kit_say(&f, FINDING_OPENED); /* again: the same one */
@@ -252,7 +252,7 @@ static void findings_are_known_by_host_run_and_number(void **state)
     kit_say(&other, FINDING_CLOSED);
     assert_int_equal(kit_counters().firing, 1);
     alerts_on_run(engine, now, 1, f.run + 1); /* another host's agent */
-    alerts_on_run(engine, now, 0, f.run);     /* its own, which it was already */
+    alerts_on_run(engine, now, 0, f.run);     /* the run that it already was */
     alerts_on_host_removed(engine, now, 1);
     assert_int_equal(kit_counters().firing, 1);
     alerts_on_run(engine, now, 0, f.run + 1);
@@ -263,7 +263,7 @@ static void findings_are_known_by_host_run_and_number(void **state)
     assert_int_equal(kit_counters().firing, 0);
 }
 
-/* A host that says nothing any more: its findings are marked, and counted as they are. */
+/* A silent host's findings are marked, and counted as such. */
 static void findings_of_a_silent_host_are_stale(void **state)
 {
     struct alert_finding f = kit_link_finding(11, FINDING_LINK_DOWN);
@@ -283,11 +283,11 @@ static void findings_of_a_silent_host_are_stale(void **state)
     living = 1;
     kit_pass(45 * NS_PER_S);
     assert_true(kit_alert().stale);
-    kit_say(&f, FINDING_UPDATED); /* the host speaks: at once */
+    kit_say(&f, FINDING_UPDATED); /* the host reports: at once */
     assert_false(kit_alert().stale);
 }
 
-/* One host's word about others wakes nobody; a second one's does. */
+/* One host's findings about others give no page; a second host's do. */
 static void hearsay_wakes_nobody_alone(void **state)
 {
     struct alert_finding f = kit_path_finding(3, 11, ELEMENT_SPINE, "spine1", true);
@@ -301,7 +301,7 @@ static void hearsay_wakes_nobody_alone(void **state)
     assert_int_equal(told.events[ALERT_OPENED], 1);
     assert_int_equal(told.pages, 0);
     f.number++;
-    kit_say(&f, FINDING_OPENED); /* the same host says it of another path */
+    kit_say(&f, FINDING_OPENED); /* the same host reports it for another path */
     kit_pass(5 * NS_PER_S);
     assert_int_equal(told.pages, 0);
     f.said_by = 20;
@@ -316,7 +316,7 @@ static uint64_t tenant_of(void *context, uint32_t host)
     return host < 20 ? 1 : 2;
 }
 
-/* Nor do two hosts of one tenant, about another's. */
+/* Nor do findings of two hosts of one tenant, about another tenant's. */
 static void one_tenant_alone_wakes_nobody(void **state)
 {
     struct alert_finding f = kit_path_finding(3, 11, ELEMENT_SPINE, "spine1", true);
@@ -350,8 +350,8 @@ static struct alert_finding of_trunk(uint32_t said_by, enum finding_kind kind, c
     return f;
 }
 
-/* Another tenant's warning makes it a page, be it of the same trunk or of others that turn out to be one spine with it. In
- * whichever order, but not while what is hearsay is silenced. */
+/* Another tenant's warning makes it a page. It may be about the same trunk, or about others that turn out to be one spine with
+ * it. The order doesn't matter, but a silence of the unconfirmed one does. */
 static void a_warning_of_another_tenant_confirms_hearsay(void **state)
 {
     for (int shape = 0; shape < 5; shape++) {
@@ -382,7 +382,7 @@ static void a_warning_of_another_tenant_confirms_hearsay(void **state)
     }
 }
 
-/* What a host measures of paths from one NIC of another tenant's: all of it is its word. */
+/* A host measures paths from one NIC of another tenant's: all of that is one host's word. */
 static void one_end_of_paths_wakes_nobody_for_another_tenant(void **state)
 {
     struct alert_rule *r = kit_threshold(ALERT_PATH_LOSS, ALERT_PER_PATH, 1000);
@@ -408,7 +408,7 @@ static void one_end_of_paths_wakes_nobody_for_another_tenant(void **state)
     assert_int_equal(told.pages, 1);
 }
 
-/* Nor in several reports: a path that was told is a page of the path, and none of the stranger's NIC that it turns out to be. */
+/* Nor in several reports: a path's page, once sent, doesn't become a page of the other tenant's NIC. */
 static void values_one_after_another_wake_nobody_for_another_tenant(void **state)
 {
     struct alert_rule *r = kit_threshold(ALERT_PATH_LOSS, ALERT_PER_PATH, 1000);
@@ -441,7 +441,7 @@ static void values_one_after_another_wake_nobody_for_another_tenant(void **state
     assert_int_equal(told.pages, of_paths + 1);
 }
 
-/* Nor a louder one, in an incident that was told of as a path's. */
+/* Nor does a more severe value, in an incident that was sent as a path's. */
 static void a_louder_value_wakes_nobody_for_another_tenant(void **state)
 {
     struct alert_rule *r = kit_threshold(ALERT_PATH_LOSS, ALERT_PER_PATH, 1000);
@@ -468,7 +468,7 @@ static void a_louder_value_wakes_nobody_for_another_tenant(void **state)
     assert_int_equal(kit_counters().pages, 0);
 }
 
-/* Nor what it stops to measure of them. */
+/* Nor if it stops to measure the paths. */
 static void paths_that_one_end_drops_wake_nobody_for_another_tenant(void **state)
 {
     struct alert_rule *r = kit_rule(0, "no-path", ALERT_ON_ABSENCE);
@@ -495,7 +495,7 @@ static void paths_that_one_end_drops_wake_nobody_for_another_tenant(void **state
     assert_int_equal(told.pages, 1);
 }
 
-/* `for` counts from where it was heard of, whatever the host tells of its beginning. */
+/* `for` counts from the time of the first report, whatever beginning the host states. */
 static void what_is_told_to_be_old_has_to_last(void **state)
 {
     struct alert_finding f = kit_path_finding(3, 11, ELEMENT_SPINE, "spine1", true);
@@ -515,7 +515,7 @@ static void what_is_told_to_be_old_has_to_last(void **state)
     assert_int_equal(kit_alert().state, ALERT_FIRING);
 }
 
-/* Four hosts say as much as there is room for: what others say is told all the same. */
+/* Four hosts report as much as there is room for: other hosts' reports give notifications nevertheless. */
 static void who_says_much_silences_nobody(void **state)
 {
     struct alert_finding f = kit_link_finding(8, FINDING_LINK_DOWN);

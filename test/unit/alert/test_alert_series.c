@@ -1,4 +1,4 @@
-/* Series: when one is beyond its limit, stale or over, aggregates, windows, absence; and what the engine tells of itself. */
+/* Series: beyond the limit, stale or over; aggregates, windows, absence; and the engine's reports about itself. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -30,20 +30,20 @@ static void a_series_that_stops_is_stale_and_then_over(void **state)
     assert_false(kit_alert().stale);
     kit_pass(890 * NS_PER_S);
     assert_true(kit_any_alert());
-    kit_pass(20 * NS_PER_S); /* the host speaks, and measures it no longer */
+    kit_pass(20 * NS_PER_S); /* the host reports, but no longer this value */
     assert_false(kit_any_alert());
     kit_sample(ALERT_LINK_SPEED, 11, 20);
     living = 1;
-    kit_pass(2000 * NS_PER_S); /* the host is silent: nobody knows that it is over */
+    kit_pass(2000 * NS_PER_S); /* the host is silent: it isn't known that it is over */
     assert_true(kit_alert().stale);
     rules[0].hold = span_s(3000);
     kit_start();
     kit_sample(ALERT_LINK_SPEED, 11, 20);
-    kit_pass(70 * NS_PER_S); /* pending, and not seen to last */
+    kit_pass(70 * NS_PER_S); /* pending, and not known to last */
     assert_false(kit_any_alert());
 }
 
-/* A host speaks again after more than a quarter of an hour: only then it can tell what it measures, and has as long to do so. */
+/* A host reports again after more than a quarter of an hour. Only then it can report its values, and it has as long for that. */
 static void a_host_that_is_back_ends_nothing_by_a_beat(void **state)
 {
     (void)kit_threshold(ALERT_LINK_SPEED, ALERT_PER_LINK, 10);
@@ -66,7 +66,7 @@ static void a_host_that_is_back_ends_nothing_by_a_beat(void **state)
     assert_int_equal(kit_counters().firing, 0);
 }
 
-/* What waits for a host that is silent now wakes the caller for nothing. */
+/* An alert of a silent host waits, and gives the caller no deadline. */
 static void a_frozen_alert_has_no_deadline(void **state)
 {
     kit_threshold(ALERT_LINK_SPEED, ALERT_PER_LINK, 10)->hold = span_s(40);
@@ -80,7 +80,7 @@ static void a_frozen_alert_has_no_deadline(void **state)
     assert_true(mono_before(now, alerts_deadline(engine)));
 }
 
-/* Names come and go: those of alerts that are over make room. */
+/* Names come and go: those of ended alerts make room. */
 static void elements_are_given_back(void **state)
 {
     config.alert_max = 16;
@@ -97,7 +97,7 @@ static void elements_are_given_back(void **state)
     assert_int_equal(kit_counters().pending, 0);
 }
 
-/* Below a floor; between limit and clear nothing changes; what is no number is no value. */
+/* Below a floor; no change between limit and clear; a value that is not a number doesn't count. */
 static void floors_and_hysteresis(void **state)
 {
     kit_threshold(ALERT_LINK_SPEED, ALERT_PER_LINK, 100)->below = true;
@@ -168,12 +168,12 @@ static void aggregates_of_a_rail_of_members(void **state)
         kit_pass(12 * NS_PER_S);
         assert_int_equal(kit_any_alert(), beyond);
     }
-    members(-30); /* and the next round begins with nothing of this one */
+    members(-30); /* and the next round begins without values of this one */
     kit_pass(12 * NS_PER_S);
     assert_false(kit_any_alert());
 }
 
-/* Counts slide out of their window, a twelfth at a time; each link has its own. */
+/* Counts leave their window a twelfth at a time. Each link has its own window. */
 static void counts_within_a_sliding_window(void **state)
 {
     kit_rule(0, "downs", ALERT_ON_COUNT)->metric = ALERT_LINK_DOWNS;
@@ -188,22 +188,22 @@ static void counts_within_a_sliding_window(void **state)
     kit_sample(ALERT_LINK_DOWNS, 4, 3);
     kit_pass(60 * NS_PER_S);
     kit_sample(ALERT_LINK_DOWNS, 3, 105);
-    assert_false(kit_any_alert()); /* five aren't more than five */
+    assert_false(kit_any_alert()); /* five isn't more than five */
     kit_pass(65 * NS_PER_S);
-    kit_sample(ALERT_LINK_DOWNS, 3, 108); /* the first three are out of it: five again */
+    kit_sample(ALERT_LINK_DOWNS, 3, 108); /* the first three have left the window: five again */
     assert_false(kit_any_alert());
     kit_sample(ALERT_LINK_DOWNS, 3, 109);
     assert_int_equal(kit_alert().nic, 3);
-    kit_sample(ALERT_LINK_DOWNS, 3, 109); /* nothing new, and it goes on */
+    kit_sample(ALERT_LINK_DOWNS, 3, 109); /* no new count, and it goes on */
     assert_true(kit_any_alert());
-    kit_pass(70 * NS_PER_S); /* it ends when enough has slid out */
+    kit_pass(70 * NS_PER_S); /* it ends when enough counts have left the window */
     assert_false(kit_any_alert());
 }
 
-/* Few of many links count at a time: the place of what slid out of its window is another's. */
+/* Few of many links count at one time: the place of an empty window can be used again. */
 static void a_window_that_ran_empty_makes_room(void **state)
 {
-    const uint32_t places = 128 / 4 + 64; /* as series_init() sizes them */
+    const uint32_t places = 128 / 4 + 64; /* the size in series_init() */
 
     kit_rule(0, "downs", ALERT_ON_COUNT)->metric = ALERT_LINK_DOWNS;
     rules[0].scope = ALERT_PER_LINK;
@@ -231,7 +231,7 @@ static void an_absence_begins_and_ends(void **state)
     rules[0].within = span_s(100);
     kit_start();
     kit_pass(200 * NS_PER_S);
-    assert_false(kit_any_alert()); /* what never came isn't missed */
+    assert_false(kit_any_alert()); /* a value that never came isn't missed */
     kit_sample(ALERT_LINK_UP, 3, 1);
     kit_sample(ALERT_LINK_UP, 11, 1);
     kit_pass(95 * NS_PER_S);
@@ -243,19 +243,19 @@ static void an_absence_begins_and_ends(void **state)
     kit_sample(ALERT_LINK_UP, 11, 1);
     assert_false(kit_any_alert());
     kit_pass(50 * NS_PER_S);
-    alerts_on_host_removed(engine, now, 1); /* nobody misses it any more */
+    alerts_on_host_removed(engine, now, 1); /* it is no longer missed */
     kit_pass(200 * NS_PER_S);
     assert_int_equal(kit_alert().nic, 3);
 }
 
-static uint32_t removed; /* host; of its NICs the fleet knows no more */
+static uint32_t removed; /* a host; the fleet no longer knows its NICs */
 static bool (*nic_of_kit)(void *context, uint32_t nic, struct alert_nic *ret);
 static bool nic_of_members(void *context, uint32_t nic, struct alert_nic *ret)
 {
     return nic / NIC_PER_HOST != removed && nic_of_kit(context, nic, ret);
 }
 
-/* To a host that is removed nobody measures a path any more: neither is one missed, nor is what was measured last true. */
+/* Paths to a removed host are no longer measured. So none is missed, and none keeps its last value. */
 static void paths_to_a_removed_host_are_over(void **state)
 {
     const struct alert_sample lost = {
@@ -332,7 +332,7 @@ static void what_did_not_fit_is_told_and_over_when_it_fits_again(void **state)
     assert_false(kit_any_alert());
 }
 
-/* It came, and comes no more; or another fleet's hosts are gone with it, which isn't the rule's fault. */
+/* The series came, and no longer comes; or another fleet's hosts are gone with it, which isn't the rule's fault. */
 static void a_rule_whose_series_ended_says_any_more(void **state)
 {
     (void)kit_threshold(ALERT_PATH_LOSS, ALERT_PER_PATH, 100);
@@ -351,7 +351,7 @@ static void a_rule_whose_series_ended_says_any_more(void **state)
     assert_false(kit_any_alert());
 }
 
-/* What the controller measures itself is no sign of life of a host: a rule isn't blind where nobody reports. */
+/* The controller's own measurements are no sign of life of a host: a rule isn't blind because no host reports. */
 static void a_figure_of_no_host_is_no_host_that_reports(void **state)
 {
     const struct alert_sample own = {.metric = ALERT_LEVELS_BROKEN,

@@ -1,4 +1,4 @@
-/* Several faults at once: what nobody is sure of yet makes nothing larger of what is known. */
+/* Several faults at once: uncertain findings must not turn known faults into a larger one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,8 +29,8 @@ static struct alert_finding known_trunk(void)
     return known;
 }
 
-/* One trunk of spine1 is known to be dead. A second one dies: who finds that may think of any trunk there. Then it is known,
- * too. */
+/* One trunk of spine1 is known to be dead. A second one dies: a host that finds this may suspect any trunk there. Then it is
+ * known, too. */
 static void a_known_trunk_and_guesses_are_no_spine(void **state)
 {
     struct alert_finding second[4];
@@ -57,7 +57,7 @@ static void a_known_trunk_and_guesses_are_no_spine(void **state)
     assert_string_equal(kit_incident(1).cause, "trunk leaf4 - spine1");
 }
 
-/* Three that are sure are a spine, and take the guesses in. */
+/* Three certain ones are a spine's, and take the guesses in. */
 static void known_trunks_are_a_spine(void **state)
 {
     kit_finding_rules();
@@ -78,7 +78,7 @@ static void known_trunks_are_a_spine(void **state)
     assert_int_equal(told.pages, 1);
 }
 
-/* All hosts together took two trunks for their spine at first. */
+/* At first all hosts together took two trunks for their spine. */
 static void what_was_taken_for_a_spine_becomes_two(void **state)
 {
     struct alert_finding f[6];
@@ -111,8 +111,8 @@ static void what_was_taken_for_a_spine_becomes_two(void **state)
     assert_int_equal(kit_counters().incidents_open, 0);
 }
 
-/* Guesses at three trunks were one of a spine. Then two of them are known, each of which has an incident already: nothing is left
- * of the spine. */
+/* Guesses at three trunks were one incident, the spine's. Then two of the trunks are known, and each has an incident already:
+ * nothing is left of the spine's. */
 static void guesses_that_were_elsewhere_leave_nothing(void **state)
 {
     struct alert_finding known[2], guess[4];
@@ -143,8 +143,8 @@ static void guesses_that_were_elsewhere_leave_nothing(void **state)
     assert_int_equal(kit_incident(2).alerts_firing, 3);
 }
 
-/* Four guesses were one of a spine. Two of them are known to be of a trunk that has an incident already, and then the others turn
- * out to be of a NIC: all that is left of the spine is that trunk. suspects: the rule that tells of NICs is another one. */
+/* Four guesses were one incident, the spine's. Two of them are known to be of a trunk that has an incident already. Then the
+ * others turn out to be of a NIC: only that trunk is left of the spine's. suspects: another rule has the NIC's findings. */
 static void guesses_of_which_some_are_elsewhere(uint32_t suspects)
 {
     struct alert_finding guess[4];

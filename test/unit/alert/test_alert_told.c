@@ -1,4 +1,5 @@
-/* Who is told what, how often, and what covers it: routes, repeats, acknowledgements, silences, incidents of an earlier run. */
+/* Which receivers get which notifications, how often, and what suppresses them: routes, repeats, acknowledgements, silences,
+ * incidents of an earlier run. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -22,7 +23,7 @@ static struct alert_finding link_down(uint32_t nic, uint32_t severity)
     return f;
 }
 
-/* Each route from its severity up; only who was told of it hears that it is over. */
+/* Each route gets incidents from its severity up. Only its receivers are told that an incident is over. */
 static void routes_are_told_from_their_severity_up(void **state)
 {
     static const uint32_t receivers[] = {1, 1 | 2, 1 | 2 | 4};
@@ -51,7 +52,7 @@ static void routes_are_told_from_their_severity_up(void **state)
     }
 }
 
-/* What a receiver knows them by: each telling of an incident has the next number. */
+/* Receivers recognise notifications by their numbers: each one of an incident has the next number. */
 static void tellings_are_numbered(void **state)
 {
     kit_finding_rules();
@@ -66,7 +67,7 @@ static void tellings_are_numbered(void **state)
     assert_int_equal(told.events[ALERT_REPEATED], 2);
     assert_int_equal(kit_incident(1).sequence, 3);
     assert_int_equal(kit_counters().notifications, 3);
-    assert_int_equal(kit_counters().pages, 1); /* nobody is woken by a repeat */
+    assert_int_equal(kit_counters().pages, 1); /* a repeat is no new page */
     kit_say(&f, FINDING_CLOSED);
     const struct alert_finding other = kit_link_finding(20 * 8, FINDING_LINK_DOWN);
     kit_say(&other, FINDING_OPENED);
@@ -75,7 +76,7 @@ static void tellings_are_numbered(void **state)
     assert_int_equal(told.sequence, 1);
 }
 
-/* A route repeats and escalates by its own times, and not below its severity. */
+/* A route repeats and escalates at its own times, and not below its severity. */
 static void steps_of_a_route(void **state)
 {
     kit_finding_rules();
@@ -90,7 +91,7 @@ static void steps_of_a_route(void **state)
     kit_pass(2 * NS_PER_S);
     assert_int_equal(told.events[ALERT_ESCALATED], 1);
     assert_int_equal(told.receivers, 2);
-    assert_int_equal(told.pages, 2); /* who comes next is woken, too */
+    assert_int_equal(told.pages, 2); /* the next receiver gets a page, too */
     kit_pass(98 * NS_PER_S);
     assert_int_equal(told.events[ALERT_ESCALATED], 1);
     kit_pass(4 * NS_PER_S);
@@ -98,7 +99,7 @@ static void steps_of_a_route(void **state)
     assert_int_equal(told.receivers, 4);
     kit_pass(5000 * NS_PER_S);
     assert_int_equal(told.events[ALERT_ESCALATED], 2);
-    config.routes[0].severity = ALERT_PAGE; /* a warning is none of its business */
+    config.routes[0].severity = ALERT_PAGE; /* it takes no warnings */
     rules[0].severity = ALERT_WARNING;
     alerts_free(engine);
     memset(&told, 0, sizeof(told));
@@ -133,10 +134,10 @@ static void an_acknowledgement_is_shown(void **state)
     kit_say(&again, FINDING_OPENED);
     kit_pass(NS_PER_S);
     assert_int_equal(kit_incident(1).reopened, 1);
-    assert_null(kit_incident(1).acknowledged_by); /* whoever had it has it no more */
+    assert_null(kit_incident(1).acknowledged_by); /* its acknowledgement is gone */
 }
 
-/* All that is shown of an incident and its alert. */
+/* Everything that is shown of an incident and its alert. */
 static void what_is_shown(void **state)
 {
     kit_finding_rules();
@@ -174,14 +175,14 @@ static void what_is_shown(void **state)
     assert_int_equal(i.state, INCIDENT_QUIET);
     assert_int_equal(i.alerts_firing, 0);
     assert_int_equal(i.alerts_total, 1);
-    assert_string_equal(i.text, "a sentence"); /* its last words */
+    assert_string_equal(i.text, "a sentence"); /* its last text */
     kit_pass(61 * NS_PER_S);
     i = kit_incident(1);
     assert_int_equal(i.state, INCIDENT_RESOLVED);
     assert_in_range(i.resolved.ns, begin + 60 * NS_PER_S, begin + 62 * NS_PER_S);
     kit_pass(3590 * NS_PER_S);
     assert_true(alerts_find_incident(engine, 1, &i));
-    kit_pass(20 * NS_PER_S); /* longer than what comes back would be the same */
+    kit_pass(20 * NS_PER_S); /* too long to count as the same if it comes back */
     assert_false(alerts_find_incident(engine, 1, &i));
     f = kit_path_finding(3, 80, ELEMENT_UNKNOWN, NULL, false);
     f.port = 7641;
@@ -198,7 +199,7 @@ static void what_is_shown(void **state)
     assert_int_equal(kit_alert().incident, 0);
 }
 
-/* Several of one host: hosts and links each once, whatever is said of them. */
+/* Several alerts of one host: hosts and links count once each, whatever is reported of them. */
 static void an_incident_of_many_counts_each_once(void **state)
 {
     kit_finding_rules();
@@ -241,7 +242,7 @@ static unsigned told_under(const char *rule, const char *host, const char *eleme
     snprintf(s.match.host, sizeof(s.match.host), "%s", host);
     snprintf(s.match.element, sizeof(s.match.element), "%s", element);
     assert_int_equal(alerts_silence(engine, now, &s), 0);
-    kit_pass(1050 * NS_PER_MS); /* it is told before all is looked at again */
+    kit_pass(1050 * NS_PER_MS); /* it is sent before everything is checked again */
     const struct alert_finding f = kit_link_finding(11, FINDING_LINK_DOWN);
     kit_say(&f, FINDING_OPENED);
     assert_int_equal(kit_alert().silenced, kit_incident(1).silenced);
@@ -251,7 +252,7 @@ static unsigned told_under(const char *rule, const char *host, const char *eleme
     return told.notifications;
 }
 
-/* All patterns that aren't empty must fit: the rule, a host, an element that could explain it. */
+/* All non-empty patterns must match: the rule, a host, a candidate element. */
 static void a_silence_covers_what_all_its_patterns_fit(void **state)
 {
     static const struct {
@@ -279,7 +280,7 @@ static void a_silence_covers_what_all_its_patterns_fit(void **state)
     }
 }
 
-/* As many silences as there is room for; one that is taken out leaves the others, and room for one. */
+/* As many silences as there is room for. Removing one leaves the others, and room for one. */
 static void silences_come_and_go(void **state)
 {
     struct alert_finding f;
@@ -304,7 +305,7 @@ static void silences_come_and_go(void **state)
     }
 }
 
-/* People were told, then it was silenced, then its switch becomes known: the silence holds. */
+/* A notification was sent, then the incident was silenced, then its switch becomes known: the silence holds. */
 static void a_silenced_incident_moves_in_silence(void **state)
 {
     struct alert_finding f = kit_path_finding(3, 80, ELEMENT_HOST, "host0", true);
@@ -326,7 +327,7 @@ static void a_silenced_incident_moves_in_silence(void **state)
     assert_int_equal(told.pages, 1);
     kit_say(&f, FINDING_CLOSED);
     kit_pass(120 * NS_PER_S);
-    assert_int_equal(told.events[ALERT_RESOLVED], 1); /* that it is over is told, as of any */
+    assert_int_equal(told.events[ALERT_RESOLVED], 1); /* its end is sent, as for any */
 }
 
 static void what_is_no_longer_silenced_is_told_at_once(void **state)
@@ -350,12 +351,12 @@ static void what_is_no_longer_silenced_is_told_at_once(void **state)
     kit_pass(NS_PER_S);
     assert_int_equal(told.events[ALERT_OPENED], 1);
     assert_false(kit_incident(1).silenced);
-    assert_int_equal(alerts_silence(engine, now, &s), 0); /* and silenced again: it is quiet */
+    assert_int_equal(alerts_silence(engine, now, &s), 0); /* silenced again: no notification */
     config.routes[0].repeat = span_s(10);
     kit_pass(100 * NS_PER_S);
     assert_true(kit_incident(1).silenced);
     assert_int_equal(told.notifications, 1);
-    s.until_utc_ns = UTC_AT_START + 120 * NS_PER_S; /* the same id: a shorter one in its place */
+    s.until_utc_ns = UTC_AT_START + 120 * NS_PER_S; /* the same id: a shorter one replaces it */
     assert_int_equal(alerts_silence(engine, now, &s), 0);
     kit_pass(20 * NS_PER_S);
     assert_false(kit_incident(1).silenced);
@@ -476,7 +477,7 @@ static void a_restored_incident_is_as_it_was(void **state)
     assert_int_equal(alerts_restore(engine, now, &r), -ENOSPC);
     const struct alert_finding f = kit_link_finding(3, FINDING_LINK_DOWN);
     assert_string_equal(kit_incident(41).host, ""); /* a name alone */
-    kit_say(&f, FINDING_OPENED); /* it is still so: nobody hears of it, for ada has it */
+    kit_say(&f, FINDING_OPENED); /* it still holds: no notification, because ada acknowledged it */
     assert_string_equal(kit_incident(41).host, "host0");
     kit_pass(400 * NS_PER_S);
     assert_int_equal(told.events[ALERT_REPEATED] + told.events[ALERT_OPENED], 0);
@@ -489,7 +490,7 @@ static void a_restored_incident_is_as_it_was(void **state)
     assert_int_equal(told.sequence, 4);
 }
 
-/* The controller can't know for how long it was down: a route's steps begin anew. */
+/* It isn't known how long the controller was down: a route's steps begin again. */
 static void a_restored_incident_escalates_from_the_restart_on(void **state)
 {
     kit_finding_rules();

@@ -1,4 +1,4 @@
-/* The sentences of alerts, and what is wrong with a rule. */
+/* The sentences of alerts, and the errors of a rule. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -94,7 +94,7 @@ static void spans_are_told_in_their_units(void **state)
     assert_non_null(strstr(kit_alert().text, "host0/ib3: no carrier for more than 1.7 min, since"));
 }
 
-/* Of several alerts the worst is quoted, of equals the oldest; rules by name, four at most. */
+/* Of several alerts the worst is quoted, of equal ones the oldest. Rules are listed by name, four at most. */
 static void the_worst_of_many_is_quoted(void **state)
 {
     static const char *const names[] = {"a", "b", "c", "d", "e"};
@@ -119,7 +119,7 @@ static void the_worst_of_many_is_quoted(void **state)
     assert_int_equal(i.severity, ALERT_PAGE);
 }
 
-/* What the list has no name for is told by its number. */
+/* An element without a name is shown by its number. */
 static void what_has_no_name_has_a_number(void **state)
 {
     kit_finding_rules();
@@ -153,7 +153,7 @@ static void every_metric_is_found_by_its_name(void **state)
     assert_string_equal(alert_scope_word(ALERT_SCOPE_COUNT), "unknown");
 }
 
-/* A metric is judged where it is measured, or for something larger that it is a part of. */
+/* A metric is judged where it is measured, or for something larger that contains it. */
 static void scopes_that_a_metric_reaches(void **state)
 {
     static const enum alert_metric metrics[] = {ALERT_PATH_LOSS, ALERT_LINK_SPEED, ALERT_AGENT_CPU,
