@@ -1,4 +1,4 @@
-/* member_kit.h: a member of the consensus, for tests: its time, its peers' headers, a path that it knows. */
+/* member_kit.h: a member of the consensus, for tests: its time, its peers' headers, a path with a known delay. */
 #pragma once
 #include <math.h>
 
@@ -7,7 +7,7 @@
 #define DELAY 5000 /* of each path, ns */
 
 static struct nic_time now;
-static uint32_t seq; /* of its peers' maps */
+static uint32_t seq; /* number of its peers' maps */
 
 /* All peers track, and are in step. */
 static inline void hear(struct clock *c)

@@ -1,5 +1,5 @@
-/* What a member promises about its error: the hard bound and whose word it rests on, the wait of a warm start, the
- * smallest step that is marked, the bound of UTC. Numbers of this file come from the promise and from its physics. */
+/* The bounds that a member states for its error: the hard bound and the peers on which it rests, the wait of a warm start, the
+ * smallest step that is marked, the bound of UTC. The numbers of this file follow from that promise and from its physics. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static struct clock *tracking_member(void)
     return c;
 }
 
-/* What all peers publish: the same time as this member's. */
+/* The header of all peers: the same time as this member's. */
 static struct clock_published header(bool tight, bool core)
 {
     static uint32_t seq;
@@ -59,7 +59,7 @@ static struct clock_published header(bool tight, bool core)
                                     .anchor.member = UINT32_MAX};
 }
 
-/* A packet each way, `delay` on its way. */
+/* A packet in each direction, which takes `delay`. */
 static void exchange(struct clock *c, int edge, int64_t delay)
 {
     const struct clock_point there = {
@@ -70,7 +70,7 @@ static void exchange(struct clock *c, int edge, int64_t delay)
     clock_on_point(c, now, &back);
 }
 
-/* A tick of the bound alone: the first `near` peers are well within the limit, the others far beyond it. */
+/* A tick of the bound alone: the first `near` peers are well within the limit, the others far outside. */
 static void tick(struct clock *c, int near, bool tight, bool core)
 {
     now.ns += CLOCK_TICK_NS;
@@ -91,7 +91,7 @@ static double hard_ns(const struct clock *c)
     return t.h_ns;
 }
 
-/* H hops, each as wide as an edge may be, lie between the two ends of a fleet: their bounds must meet. */
+/* Between the two ends of a fleet are H hops, each as wide as an edge may be: their bounds must meet. */
 static void bounds_of_both_ends_of_the_fleet_meet(void **state)
 {
     for (int guarded = 0; guarded < 2; guarded++) {
@@ -104,7 +104,7 @@ static void bounds_of_both_ends_of_the_fleet_meet(void **state)
         }
         assert_true(c->core);
         assert_true(2 * hard_ns(c) >= HOPS * WIDTH_NS);
-        /* nobody watches its rate: 0.2 s at 60 ppm more; and no more than that */
+        /* its rate isn't watched: 0.2 s at 60 ppm more, and no more than that */
         const double unwatched = guarded ? 0 : 12e3;
         assert_true(hard_ns(c) >= HOPS * WIDTH_NS / 2.0 + unwatched);
         assert_true(hard_ns(c) < HOPS * WIDTH_NS / 2.0 + unwatched + 500);
@@ -112,7 +112,7 @@ static void bounds_of_both_ends_of_the_fleet_meet(void **state)
     }
 }
 
-/* Too few of its edges are narrow: it hangs on core members, by edges that count. */
+/* Too few of its edges are narrow: it depends on core members, over edges that count. */
 static void a_leaf_adds_its_own_edges(void **state)
 {
     struct clock *c = tracking_member();
@@ -130,32 +130,33 @@ static void a_leaf_adds_its_own_edges(void **state)
     clock_free(c);
 }
 
-/* Both ends' rates leave the published ones by as much as they may, apart, for a second: the truth stays inside. */
+/* Both ends' rates differ from the published ones by as much as allowed, in opposite directions, for a second: the truth stays
+ * inside. */
 static void an_edge_holds_while_rates_drift(void **state)
 {
     struct clock *c = tracking_member();
-    const double drifted = 2 * bound_growth_ns(c, 1); /* own and the peer's, 2 ppm each */
+    const double drifted = 2 * bound_growth_ns(c, 1); /* own and peer's, 2 ppm each */
     const struct clock_published h = header(true, true);
 
-    for (int i = 0; i < 30; i++) { /* how the clocks ran until now is known */
+    for (int i = 0; i < 30; i++) { /* the rates until now are known */
         clock_on_peer(c, now, 0, &h);
         exchange(c, 0, DELAY_NS);
         now.ns += NS_PER_S / 2;
     }
     now.ns += NS_PER_S / 2;
     clock_on_peer(c, now, 0, &h);
-    c->edges[0].point_at = now; /* what came since is slower */
+    c->edges[0].point_at = now; /* later stamps are slower */
     bound_tick(c, now);
     assert_true(drifted > 3 * DELAY_NS);
     assert_true(c->edges[0].bounded);
-    /* the peer is ahead by the drift now, or behind; it was by up to the delay before */
+    /* the peer is now ahead or behind by the drift; before it was by up to the delay */
     assert_true(c->edges[0].upper_ns >= drifted + DELAY_NS);
     assert_true(c->edges[0].lower_ns <= -drifted - DELAY_NS);
     assert_true(c->edges[0].w_ns < drifted + DELAY_NS + 1000);
     clock_free(c);
 }
 
-/* Its map says one rate, stamps another, for the map is wrong: the bound goes by the stamps, and holds. */
+/* Its map has one rate and its stamps another, because the map is wrong: the bound follows the stamps, and holds. */
 static void an_edge_holds_while_its_map_runs_wrong(void **state)
 {
     struct clock *c = tracking_member();
@@ -166,7 +167,7 @@ static void an_edge_holds_while_its_map_runs_wrong(void **state)
         exchange(c, 0, DELAY_NS);
         now.ns += NS_PER_S / 2;
     }
-    h.map.r = now; /* from here on it runs away by 33 us a second, the clocks do not */
+    h.map.r = now; /* from here on the map runs away by 33 us a second */
     h.map.y = 33e-6;
     h.map_seq++;
     now.ns += NS_PER_S;
@@ -179,8 +180,8 @@ static void an_edge_holds_while_its_map_runs_wrong(void **state)
     clock_free(c);
 }
 
-/* A peer woke and its line jumped by a second; from then on it stands still. Some ports bring each of its maps several times. An
- * edge is wide for a moment, and not for as long as the jump was far. */
+/* A peer woke, and its line jumped by a second. From then on it stands still. Some ports bring each of its maps several times. An
+ * edge is wide for a moment, and not for as long as the jump was large. */
 static void a_peer_that_jumped_is_narrow_again(void **state)
 {
     struct clock *c = tracking_member();
@@ -189,7 +190,7 @@ static void a_peer_that_jumped_is_narrow_again(void **state)
 
     for (int i = 0; i < 120; i++) {
         h.map.x_ns = i < 40 ? 0 : NS_PER_S;
-        c->map.x_ns = h.map.x_ns; /* as all others, so that stamps contradict nothing */
+        c->map.x_ns = h.map.x_ns; /* like all others, so that the stamps contradict nothing */
         h.map_seq++;
         for (int k = 0; k < 10; k++) {
             now.ns += CLOCK_TICK_NS / 10;
@@ -205,8 +206,8 @@ static void a_peer_that_jumped_is_narrow_again(void **state)
     (void)state;
 }
 
-/* Behind full queues its edges are wide, and so are its neighbours': all stay core, with a bound for it; and come back
- * when the queues are gone. */
+/* Behind full queues its edges are wide, and so are its neighbours'. All stay core, with a bound that covers that, and become
+ * narrow again when the queues are gone. */
 static void a_bound_widens_and_narrows_again(void **state)
 {
     struct clock *c = tracking_member();
@@ -222,7 +223,7 @@ static void a_bound_widens_and_narrows_again(void **state)
         struct clock_published h = header(true, true);
         now.ns += CLOCK_TICK_NS;
         clock_on_guard(c, now, 500, 60e-6);
-        h.h_ns = (uint32_t)bound_published_ns(c); /* as this member's */
+        h.h_ns = (uint32_t)bound_published_ns(c); /* the same as this member's */
         for (int k = 0; k < PEERS; k++) {
             clock_on_peer(c, now, k, &h);
             exchange(c, k, i < 200 ? 3 * WIDTH_NS : DELAY_NS);
@@ -239,7 +240,7 @@ static void a_bound_widens_and_narrows_again(void **state)
     clock_free(c);
 }
 
-/* Nine of sixteen peers, so that two tight members share one that doesn't lie. */
+/* Nine of sixteen peers, so that two tight members have one in common that doesn't lie. */
 static void half_of_the_peers_make_nobody_tight(void **state)
 {
     for (int near = 1; near <= PEERS; near++) {
@@ -255,7 +256,7 @@ static void half_of_the_peers_make_nobody_tight(void **state)
     }
 }
 
-/* A claim of all in vain: a neighbour that isn't tight itself carries nobody for long. */
+/* All claim to be tight in vain: a neighbour that isn't tight itself supports no other for long. */
 static void claims_that_nobody_shares_are_withdrawn(void **state)
 {
     struct clock *c = tracking_member();
@@ -271,8 +272,8 @@ static void claims_that_nobody_shares_are_withdrawn(void **state)
     clock_free(c);
 }
 
-/* What a member claims is heard by its neighbours within two ticks: core is who was tight for longer than a claim
- * takes through the graph. */
+/* A member's neighbours get its claim within two ticks. A member is core if it was tight for longer than a claim takes through
+ * the graph. */
 static void core_waits_for_the_width_of_the_graph(void **state)
 {
     struct clock *c = tracking_member();
@@ -282,8 +283,8 @@ static void core_waits_for_the_width_of_the_graph(void **state)
         tick(c, PEERS, true, true);
     }
     assert_true(ticks > 2 * HOPS && ticks < 4 * HOPS);
-    tick(c, 8, true, true);            /* and no longer than it holds */
-    for (int i = 0; i < 2 * 20; i++) { /* until the packets from before are too old */
+    tick(c, 8, true, true);            /* and only as long as it holds */
+    for (int i = 0; i < 2 * 20; i++) { /* until the earlier packets are too old */
         tick(c, 8, true, true);
     }
     assert_false(c->core);
@@ -311,8 +312,8 @@ static enum clock_status run(struct clock *c, double seconds, int talking)
     return best;
 }
 
-/* Nobody is heard any more: the last bound was of the line of then. What the map learns afterwards, as behind full queues,
- * moves the line and proves nothing. */
+/* No peer is heard any more: the last bound belongs to the line of that time. If the map changes afterwards, as behind full
+ * queues, the line moves, and that proves nothing. */
 static void a_bound_that_ages_has_what_its_line_was_moved(void **state)
 {
     static const double moves[] = {50e3, -50e3};
@@ -331,7 +332,7 @@ static void a_bound_that_ages_has_what_its_line_was_moved(void **state)
         assert_true(c->h_known && c->h_at.ns < now.ns);
         assert_true(bound_aged_ns(c, now) >= before + fabs(moves[i]));
         assert_true(bound_aged_ns(c, now) < before + fabs(moves[i]) + 1000);
-        clock_move(c, now, -moves[i], 3e-6); /* back, but it runs otherwise now */
+        clock_move(c, now, -moves[i], 3e-6); /* back, but it has another rate now */
         now.ns += NS_PER_S;
         assert_true(bound_aged_ns(c, now) >= before + 3000);
         assert_true(bound_aged_ns(c, now) < before + 15000);
@@ -339,8 +340,8 @@ static void a_bound_that_ages_has_what_its_line_was_moved(void **state)
     }
 }
 
-/* A rate that was learned just now is as wrong as stamps leave open: two packets of 1 us in 3 s, and what both clocks may change.
- * One that has held for 16 s is good to 2 ppm. */
+/* A new rate is only as sure as its stamps: two packets of 1 us in 3 s, and the changes that both clocks may make. A rate that
+ * has held for 16 s is good to 2 ppm. */
 static void a_bound_ages_faster_while_the_rate_is_young(void **state)
 {
     for (int old = 0; old < 2; old++) {
@@ -359,7 +360,7 @@ static void a_bound_ages_faster_while_the_rate_is_young(void **state)
     }
 }
 
-/* A member that begins with what another one saved, to which each path was known. */
+/* A member that begins with the saved state of another one, which knew each path. */
 static struct clock *warm_member(void)
 {
     struct clock *before = member(WIDTH_NS), *c = member(WIDTH_NS);
@@ -382,13 +383,13 @@ static struct clock *warm_member(void)
     return c;
 }
 
-/* It was right when it was saved; whether it still is, three quarters of the neighbours must have said first. */
+/* The state was right when it was saved. Three quarters of the neighbours must confirm first that it still is. */
 static void who_starts_warm_is_synced_once_its_neighbours_agree(void **state)
 {
     for (int talking = 11; talking <= 12; talking++) {
         struct clock *c = warm_member();
         assert_int_equal(run(c, 0.9, talking),
-                         talking < 12 ? CLOCK_UNKNOWN /* not SYNCED once */ : CLOCK_SYNCED);
+                         talking < 12 ? CLOCK_UNKNOWN /* never SYNCED */ : CLOCK_SYNCED);
         assert_int_equal(c->status, talking < 12 ? CLOCK_HOLDOVER : CLOCK_SYNCED);
         if (talking < 12) {
             assert_int_equal(run(c, 4, PEERS), CLOCK_SYNCED);
@@ -397,7 +398,7 @@ static void who_starts_warm_is_synced_once_its_neighbours_agree(void **state)
     }
 }
 
-/* Waits for the rests of three frames, as behind trunks that are full; none so short that it passes for none. */
+/* Waits for the rests of three frames, as behind full trunks. None is so short that it counts as no wait. */
 static double frames(struct prng *p)
 {
     const double sum = 3700 * (prng_uniform(p) + prng_uniform(p) + prng_uniform(p));
@@ -417,7 +418,7 @@ static void exchange_behind_frames(struct clock *c, struct prng *p, int edge)
     }
 }
 
-/* Nobody's packets come in time. They agree by their mean, and that will do. */
+/* No packet of any peer comes in time. They agree by their mean, and that is enough. */
 static void who_starts_warm_behind_full_trunks_is_synced(void **state)
 {
     struct clock *c = warm_member();
@@ -439,8 +440,8 @@ static void who_starts_warm_behind_full_trunks_is_synced(void **state)
 
 /* ---- steps ---- */
 
-/* A clock that jumps by more than its packets' noise explains is marked within two ticks: ten microseconds with
- * software stamps, one with hardware stamps. */
+/* If a clock jumps by more than its packets' noise explains, it is marked within two ticks: from ten microseconds on with
+ * software stamps, from one with hardware stamps. */
 static void a_small_step_is_a_step(void **state)
 {
     static const struct {
@@ -481,8 +482,8 @@ static void a_small_step_is_a_step(void **state)
 
 /* ---- UTC ---- */
 
-/* Whichever of the named anchors is right, the bound reaches it. */
-/* An edge whose ends' F differ by up to `apart`. */
+/* The bound covers each of the named anchors, because any of them may be right. */
+/* Sets an edge whose ends' F differ by up to `apart`. */
 static void meet(struct clock *c, int edge, double apart)
 {
     c->timeline = TIMELINE;
@@ -500,7 +501,7 @@ static struct clock_terms utc_now(struct clock *c)
     return t;
 }
 
-/* A measurement is as old as it is, and F's jumps don't move UTC. */
+/* A measurement keeps its age, and jumps of F don't move UTC. */
 static void utc_is_as_old_as_its_measurement(void **state)
 {
     struct clock *c = tracking_member();
@@ -515,22 +516,22 @@ static void utc_is_as_old_as_its_measurement(void **state)
     assert_true(utc_now(c).utc_minus_ns == 5000 - 3 * NS_PER_MS);
     line_restart(c, now);
     const double met = utc_now(c).utc_bound_ns;
-    clock_jump(c, 3 * NS_PER_MS); /* readers are still on the old line */
+    clock_jump(c, 3 * NS_PER_MS); /* readers still use the old line */
     assert_true(utc_now(c).utc_bound_ns >= met + 3 * NS_PER_MS - 1);
-    clock_on_fault(c, now, CLOCK_FAULT_STEP); /* the clock that it was told by is gone */
+    clock_on_fault(c, now, CLOCK_FAULT_STEP); /* the clock of that measurement is gone */
     anchor_tick(c, now);
     assert_false(c->utc_known);
     clock_free(c);
 }
 
-/* A word counts when the edge has been bounded for a while since. */
+/* A peer's UTC counts once the edge has been bounded for a while since. */
 static void wait_for_words(struct clock *c)
 {
     now.ns += 300 * NS_PER_MS;
     anchor_tick(c, now);
 }
 
-/* A peer's word is of its own F: worth what the edge to it is, and nothing while it may be anywhere. */
+/* A peer's UTC is in terms of its own F: it is as good as the edge to it, and worth nothing if F may be anywhere. */
 static void utc_of_a_peer_is_as_sure_as_the_edge(void **state)
 {
     struct clock *c = tracking_member();
@@ -552,7 +553,7 @@ static void utc_of_a_peer_is_as_sure_as_the_edge(void **state)
     assert_false(c->utc_known); /* if its clock stepped, the edge doesn't show it yet */
     wait_for_words(c);
     assert_true(utc_now(c).utc_bound_ns >= 30100);
-    c->edges[0].bounded = false; /* silent: what was known of it stays */
+    c->edges[0].bounded = false; /* silent: its earlier UTC stays */
     assert_true(utc_now(c).utc_bound_ns >= 30100);
     clock_disrupt(c, span_ns(NS_PER_S));
     anchor_tick(c, now);
@@ -560,8 +561,8 @@ static void utc_of_a_peer_is_as_sure_as_the_edge(void **state)
     clock_free(c);
 }
 
-/* What a peer told is of a time of the own clock: where the own F goes from there doesn't move UTC. Behind full queues it goes
- * by hundreds of microseconds. */
+/* A peer's UTC belongs to a time of the own clock: later movements of the own F don't change it. Behind full queues F moves by
+ * hundreds of microseconds. */
 static void utc_of_a_peer_stays_while_the_map_moves(void **state)
 {
     struct clock *c = tracking_member();
@@ -579,7 +580,7 @@ static void utc_of_a_peer_stays_while_the_map_moves(void **state)
     (void)state;
 }
 
-/* A peer whose clock stepped tells UTC by a time that is its own alone: nobody takes it, what it told before stays. */
+/* A peer's clock stepped, and its UTC is in terms of a time that only it has: it is not taken, and its earlier UTC stays. */
 static void utc_of_a_peer_that_stepped_waits(void **state)
 {
     struct clock *c = tracking_member();
@@ -592,7 +593,7 @@ static void utc_of_a_peer_that_stepped_waits(void **state)
     wait_for_words(c);
     assert_true(utc_now(c).utc_minus_ns == 0);
     h.anchor.utc_minus_ns =
-        4 * NS_PER_MS; /* the step: at once it tells so, 0.1 s later stamps cross */
+        4 * NS_PER_MS; /* the step: it shows at once, 0.1 s later stamps cross */
     clock_on_peer(c, now, 0, &h);
     now.ns += 100 * NS_PER_MS;
     anchor_tick(c, now);
@@ -601,7 +602,7 @@ static void utc_of_a_peer_that_stepped_waits(void **state)
     c->edges[0].bounded = true;
     wait_for_words(c);
     assert_true(utc_now(c).utc_minus_ns == 0);
-    h.phase = CLOCK_ACQUIRE; /* its map is nobody's time */
+    h.phase = CLOCK_ACQUIRE; /* its map is no time of the fleet */
     clock_on_peer(c, now, 0, &h);
     wait_for_words(c);
     assert_true(utc_now(c).utc_minus_ns == 0);
@@ -634,7 +635,7 @@ static void utc_is_no_surer_than_its_anchors_agree(void **state)
         assert_true(fabs((double)(t.utc_minus_ns - said[i])) + 100 <= t.utc_bound_ns);
     }
     assert_true(fabs(c->steer - (double)t.utc_minus_ns * 1e-9 / 100) < 1e-15); /* over 100 s */
-    now.ns += 10 * NS_PER_S; /* fleet time runs free: less is sure with every second */
+    now.ns += 10 * NS_PER_S; /* fleet time runs free: UTC is less sure every second */
     const double before = t.utc_bound_ns;
     anchor_tick(c, now);
     clock_terms(c, &t);
@@ -642,7 +643,7 @@ static void utc_is_no_surer_than_its_anchors_agree(void **state)
     clock_free(c);
 }
 
-/* UTC as `sane` peers know it, while `liars` forge a day: each all the time under other names. */
+/* UTC as `sane` peers know it, while `liars` forge a day: the same hosts all the time, under other names. */
 static bool voted(int sane, int liars, struct clock_terms *ret)
 {
     struct clock *c = tracking_member();
@@ -666,7 +667,7 @@ static bool voted(int sane, int liars, struct clock_terms *ret)
     return ret->utc_known;
 }
 
-/* The truth is 0 +- 1 ms for all who don't lie. */
+/* The truth is 0 +- 1 ms for all that don't lie. */
 static void few_hosts_move_no_utc(void **state)
 {
     struct clock_terms t;
@@ -686,7 +687,7 @@ static void few_hosts_move_no_utc(void **state)
 
 /* ---- a steered clock ---- */
 
-/* ptp4l changes the NIC's rate by little: fleet time runs on as it did. By much, or nobody knows by how much: DISRUPTED. */
+/* ptp4l changes the NIC's rate a little: fleet time runs on unchanged. If the change is large or unknown: DISRUPTED. */
 static void steering_is_followed(void **state)
 {
     static const double ppbs[] = {120, -400, 501, -5000, 0};
@@ -699,7 +700,7 @@ static void steering_is_followed(void **state)
         assert_int_equal(c->disrupted, !followed);
         assert_int_equal(c->fault_seen, !followed);
         if (followed) {
-            /* a second later the clock shows ppbs[i] ns more than it would have */
+            /* a second later the clock shows ppbs[i] ns more than without the change */
             const struct nic_time free = {now.ns + NS_PER_S},
                                   steered = {free.ns + (int64_t)ppbs[i]};
             assert_true(fabs(clock_map_difference(&c->map, steered, &before, free)) < 1);

@@ -1,4 +1,4 @@
-/* What one edge tells: how wide it is, how fast its peer's word moves, the narrowest claim of the last seconds. */
+/* What one edge shows: its width, the rate at which its peer's F moves, the narrowest claim of the last seconds. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static struct clock *member(void)
     return c;
 }
 
-/* An edge is as wide as its wider side: packets that take longer one way leave more room on that side. */
+/* An edge is as wide as its wider side: packets that take longer in one direction leave more room on that side. */
 static void an_edge_is_as_wide_as_its_wider_side(void **state)
 {
     static const int64_t delays[][2] = {{1000, 1000}, {1000, 5000}, {5000, 1000}}; /* there, back */
@@ -58,7 +58,7 @@ static void an_edge_is_as_wide_as_its_wider_side(void **state)
             bound_tick(c, now);
         }
         assert_true(e->bounded);
-        /* the truth, 0 apart, is within; each side is as far as its packets took, and more with age */
+        /* the truth, 0 apart, is within; each side is as far as its packets took, and grows with age */
         const double up = e->upper_ns, down = -e->lower_ns;
         assert_true(up > 0 && down > 0);
         assert_true(up + down >= (double)(delays[i][0] + delays[i][1]));
@@ -68,15 +68,15 @@ static void an_edge_is_as_wide_as_its_wider_side(void **state)
     }
 }
 
-/* A peer's clock runs like the own one, and its map by 300 ppm faster: it is on time with each header, and off until the next.
- * It has published that for as long as stamps look back. What the stamps show isn't limited by it: else the two
- * ends of the bound would cross, or exclude where the peer's map is. */
+/* A peer's clock runs like the own one, but its map runs 300 ppm faster: it is right at each header, and wrong until the next. It
+ * has published that for as long as stamps look back. This rate must not limit what the stamps show. Otherwise the two ends of
+ * the bound would cross, or exclude the peer's map. */
 static void a_published_rate_that_stamps_exclude_bounds_nothing(void **state)
 {
     struct clock *c = member();
     const struct clock_edge *e = &c->edges[0];
 
-    c->own_rate.since = now; /* its rate is what it was */
+    c->own_rate.since = now; /* its rate stays the same */
     for (uint32_t seq = 1; seq <= 600; seq++) {
         now.ns += CLOCK_TICK_NS;
         const struct clock_published h = {.phase = CLOCK_TRACK,
@@ -107,8 +107,9 @@ static void a_published_rate_that_stamps_exclude_bounds_nothing(void **state)
     clock_free(c);
 }
 
-/* Two edges to one peer, of two NICs each, and one to another. A full port makes one of the first two wide. The clocks at its
- * ends are those of the narrow one, so what that proves holds for it. What is proven of another peer doesn't. */
+/* Two edges to one peer, of two NICs each, and one to another peer. A full port makes one of the first two wide. The clocks at
+ * its ends are those of the narrow one, so what the narrow one proves holds for it, too. What is proved of another peer
+ * doesn't. */
 static void what_one_edge_proves_holds_for_all_to_that_peer(void **state)
 {
     static const struct clock_edge_config more[] = {
@@ -154,9 +155,9 @@ static void what_one_edge_proves_holds_for_all_to_that_peer(void **state)
     (void)state;
 }
 
-/* Two edges to one peer. One is well, and brings a header each tick; the other's port is full inwards, and it brings one each
- * 0.6 s. The peer's map and line begin to move, by less than the fleet allows. No edge proves what isn't so: not the second by
- * a header of before, and not the first by what the second proves. */
+/* Two edges to one peer. One is well, and brings a header each tick. The other's port is full inwards, and it brings one each 0.6
+ * s. The peer's map and line begin to move, by less than the fleet allows. No edge may prove something false: the second not by
+ * an old header, and the first not by what the second proves. */
 static void what_an_edge_proves_is_of_the_newest_header(void **state)
 {
     static const struct clock_edge_config more = {
@@ -214,9 +215,9 @@ static struct clock_published word(enum clock_phase phase, uint32_t seq, int64_t
         .phase = phase, .map = {.r = now, .x_ns = x_ns}, .map_seq = seq, .h_ns = h_ns};
 }
 
-/* A peer that boots counts its maps from one again and stamps by another clock. Its word is taken at once, and stamps from
- * before it are nobody's: next to its map they would place it hours away. One map that comes late by another path isn't
- * such a word. */
+/* A peer that boots counts its maps from one again, and stamps by another clock. Its new header is taken at once, and earlier
+ * stamps are dropped: with the new map they would place it hours away. One map that comes late over another path is no such
+ * header. */
 static void a_peer_that_boots_is_heard_at_once(void **state)
 {
     struct clock *c = member();
@@ -248,7 +249,7 @@ static void a_peer_that_boots_is_heard_at_once(void **state)
     assert_true(e->written == 0 && !e->proven && !e->drift.slots[100 % DRIFT_SLOTS].upper.seen);
     clock_free(c);
 
-    /* the agent alone began anew, its clock and its time went on */
+    /* only the agent restarted; its clock and its time went on */
     c = member();
     e = &c->edges[0];
     h = word(CLOCK_TRACK, 1000, 0, 8000);
@@ -263,7 +264,7 @@ static void a_peer_that_boots_is_heard_at_once(void **state)
     (void)state;
 }
 
-/* How fast a peer's word moves beyond what it said is counted from tracking to tracking only. */
+/* The rate at which a peer's F moves beyond its published rate is counted only between two headers in TRACK. */
 static void restlessness_is_of_two_words_in_track(void **state)
 {
     static const enum clock_phase other = (enum clock_phase)(CLOCK_TRACK - 1);
@@ -297,14 +298,14 @@ static void restlessness_is_of_two_words_in_track(void **state)
     }
 }
 
-/* A peer's claim counts as the widest of the last four seconds: a narrower one is believed when it was held. */
+/* Of a peer's claims the widest of the last four seconds counts: a narrower one counts once it has held so long. */
 static void a_narrower_claim_is_believed_later(void **state)
 {
     struct clock_edge e = {.heard = false, .peer_h_ns = 900};
 
     now.ns = 100 * NS_PER_S;
     struct clock_published h = word(CLOCK_TRACK, 1, 0, 500);
-    bound_hear(&e, &h, now); /* the first word of it */
+    bound_hear(&e, &h, now); /* the first claim */
     assert_int_equal(e.peer_h_ns, 500);
     e.heard = true;
     h.h_ns = 300;
@@ -315,11 +316,11 @@ static void a_narrower_claim_is_believed_later(void **state)
     bound_hear(&e, &h, now);
     assert_int_equal(e.peer_h_ns, 300);
     h.h_ns = 301;
-    bound_hear(&e, &h, now); /* a wider one at once */
+    bound_hear(&e, &h, now); /* a wider one counts at once */
     assert_int_equal(e.peer_h_ns, 301);
 }
 
-/* A hundred packets of a bell curve: the score is that of the curve, and says nothing wild where none came. */
+/* A hundred packets of a bell curve: the score is that curve's, and reasonable also where no packet came. */
 static void few_packets_make_a_sound_score(void **state)
 {
     const double sigma = 100;
@@ -347,7 +348,7 @@ static void few_packets_make_a_sound_score(void **state)
     }
 }
 
-/* Its bound reaches the zero, or touches it: its packets don't contradict. */
+/* Its bound reaches zero or touches it: its packets don't contradict that. */
 static void an_edge_vouches_up_to_its_bound(void **state)
 {
     static const struct {
@@ -368,7 +369,7 @@ static void an_edge_vouches_up_to_its_bound(void **state)
     }
 }
 
-/* After a disturbance nothing is promised that was promised before. */
+/* After a disturbance no earlier promise counts. */
 static void a_disrupted_clock_promises_nothing(void **state)
 {
     struct clock *c = member();
@@ -381,12 +382,12 @@ static void a_disrupted_clock_promises_nothing(void **state)
     assert_int_equal(c->tight_ticks, 0);
     assert_true(c->disrupted);
     assert_int_equal(c->disrupted_until.ns, now.ns + 300 * NS_PER_MS);
-    clock_disrupt(c, span_ms(100)); /* a shorter one doesn't end it sooner */
+    clock_disrupt(c, span_ms(100)); /* a shorter one doesn't end the longer one sooner */
     assert_int_equal(c->disrupted_until.ns, now.ns + 300 * NS_PER_MS);
     clock_free(c);
 }
 
-/* A round trip over 5 us each way at `at`, the peer's clock being `ahead_ns` ahead. */
+/* A round trip at `at` of 5 us in each direction, with a peer whose clock is `ahead_ns` ahead. */
 static void exchange(struct clock *c, int64_t at, int64_t ahead_ns)
 {
     const struct clock_point there = {
@@ -409,7 +410,7 @@ static void hear(struct clock *c, int64_t x_ns)
     clock_on_peer(c, now, 0, &h);
 }
 
-/* One round trip of path 1, whose ways wait by so much. */
+/* One round trip of path 1, with these waits in each direction. */
 static void waiting_exchange(struct clock *c, int64_t at, int64_t there_ns, int64_t back_ns)
 {
     const struct clock_point there = {
@@ -423,9 +424,9 @@ static void waiting_exchange(struct clock *c, int64_t at, int64_t there_ns, int6
     clock_on_point(c, now, &back);
 }
 
-/* Another path of the edge is known to take 5 us. The new one's packets wait behind one queue, all by about as much: that is no
- * longer cable, while packets of the edge wait. Where none do it is one. And where each round trip waits one way or the other,
- * single ways are free. */
+/* Another path of the edge is known to take 5 us. The new path's packets all wait behind one queue, by about the same: while
+ * packets of the edge wait, that makes the path no longer. If none wait, the path is longer. If each round trip waits in one
+ * direction or the other, single directions are free. */
 static void a_path_found_behind_a_queue_is_no_longer(void **state)
 {
     static const struct {
@@ -467,8 +468,8 @@ static void a_path_found_behind_a_queue_is_no_longer(void **state)
     (void)state;
 }
 
-/* Two clocks that were apart for long run at rates which they don't know of each other. The lowest packets one way are
- * then the first, and the other way the last. */
+/* Two clocks that were apart for long have rates that they don't know of each other. Then the packets with the least delay are
+ * the first ones in one direction, and the last ones in the other. */
 static void a_path_is_no_shorter_while_rates_differ(void **state)
 {
     struct clock *c = member();
@@ -490,8 +491,9 @@ static void a_path_is_no_shorter_while_rates_differ(void **state)
     (void)state;
 }
 
-/* The peer's rate changed by 2 ppm while a path was found. Nothing waits: its packets one way are low first, and the other way
- * last, and the two together are less than the path takes. Behind it all others would seem to stand in a queue. */
+/* The peer's rate changed by 2 ppm while a path was found. Nothing waits. In one direction the first packets have the least
+ * delay, in the other the last ones. Together they are less than the path takes. If that were taken for the path, all others
+ * would seem to stand in a queue. */
 static void a_path_is_no_shorter_while_a_rate_changes(void **state)
 {
     struct clock *c = member();
@@ -516,8 +518,8 @@ static void a_path_is_no_shorter_while_a_rate_changes(void **state)
     (void)state;
 }
 
-/* A peer's clock steps by 60 us while a path is new. Who goes by packets there of before the step and packets back of after it
- * finds a path that takes less than nothing; behind one that is too short, a queue could explain either side. */
+/* A peer's clock steps by 60 us while a path is new. Packets there from before the step, and packets back from after it, give a
+ * path that takes less than nothing. Behind a path that is too short a queue could explain either side. */
 static void a_path_takes_no_less_than_nothing(void **state)
 {
     struct clock *c = member();
@@ -547,7 +549,7 @@ static void a_path_takes_no_less_than_nothing(void **state)
     (void)state;
 }
 
-/* Nor does it by a density with a narrow middle and long tails, whose single steps are far too long. */
+/* The same with a density that has a narrow middle and long tails, whose single steps are far too long. */
 static void a_wide_density_makes_no_path_shorter_than_nothing(void **state)
 {
     struct clock *c = member();
@@ -570,7 +572,7 @@ static void a_wide_density_makes_no_path_shorter_than_nothing(void **state)
     (void)state;
 }
 
-/* The first line through stamps may be of a rate that is far off: a delay below nothing isn't one. */
+/* The first line through stamps may have a rate that is far off. It can't give a delay below zero. */
 static void a_fit_tells_no_delay_below_nothing(void **state)
 {
     struct clock *c = member();
@@ -596,8 +598,9 @@ static void a_fit_tells_no_delay_below_nothing(void **state)
     (void)state;
 }
 
-/* Two clocks that run alike meet behind full queues. Two seconds of packets that waited up to 5 ms tell less of a rate than what
- * crystals are sold for: members that took each other's errors for rates would carry the fleet's to the end of a map's. */
+/* Two clocks with the same rate meet behind full queues. Two seconds of packets that waited up to 5 ms show less about a rate
+ * than a crystal's specification. If members took each other's errors for rates, they would carry the fleet's rate to the end of
+ * a map's range. */
 static void full_queues_tell_no_rate(void **state)
 {
     double worst = 0;
@@ -640,8 +643,7 @@ static void run_at(struct clock *c, double y, int64_t for_ns)
     }
 }
 
-/* What a clock is known to run at is a rate that its map held. One that was there for a second isn't, and one that was found
- * wrong isn't any more. */
+/* A clock's usual rate is one that its map held. A rate of a second isn't, and neither is one that was found wrong. */
 static void a_rate_is_usual_that_held_and_was_not_wrong(void **state)
 {
     struct clock *c = member();
@@ -654,11 +656,11 @@ static void a_rate_is_usual_that_held_and_was_not_wrong(void **state)
     assert_true(c->usual_y == 20e-6);
 
     run_at(c, 20e-6, 20 * NS_PER_S);
-    clock_on_fault(c, now, CLOCK_FAULT_GUARD); /* another of the host's clocks shows another rate */
+    clock_on_fault(c, now, CLOCK_FAULT_GUARD); /* another clock of the host shows another rate */
     assert_true(c->usual_y == 0);
 
     run_at(c, 20e-6, 20 * NS_PER_S);
-    for (int steps = 0; steps < 3; steps++) { /* three in a row: it is the rate */
+    for (int steps = 0; steps < 3; steps++) { /* three in a row: the rate is real */
         c->step_ns = 1e5;
         now.ns += NS_PER_S;
         c->now = now;
@@ -670,7 +672,7 @@ static void a_rate_is_usual_that_held_and_was_not_wrong(void **state)
     (void)state;
 }
 
-/* A peer that looks for its time anew may do so because its clock broke: what that ran at before bounds nothing any more. */
+/* A peer that searches its time again may do so because its clock broke: its earlier rate bounds nothing any more. */
 static void who_looks_for_its_time_has_no_known_rate(void **state)
 {
     struct clock *c = member();
@@ -690,8 +692,8 @@ static void who_looks_for_its_time_has_no_known_rate(void **state)
     (void)state;
 }
 
-/* A neighbour that is back is 8 us away. That is known from the first packets both ways, and it stays known while both move
- * towards each other: no mean over seconds holds on to where it was. */
+/* A neighbour that is back is 8 us away. The first packets in both directions show that, and it stays known while both move
+ * towards each other: no mean over seconds keeps the old place. */
 static void who_is_back_is_where_its_packets_tell(void **state)
 {
     struct clock *c = member();
@@ -723,8 +725,8 @@ static void who_is_back_is_where_its_packets_tell(void **state)
     (void)state;
 }
 
-/* A peer's clock ran fast by more than rates may change, and runs true again. What it was seen at before contradicts what
- * comes: the edge begins anew, and is soon bounded by what holds. It isn't bounded by what contradicts itself. */
+/* A peer's clock ran fast by more than rates may change, and is right again. Its earlier stamps contradict the new ones: the edge
+ * begins anew, and soon has a bound that holds. Contradicting stamps give no bound. */
 static void an_edge_that_contradicts_itself_begins_anew(void **state)
 {
     struct clock *c = member();
@@ -756,7 +758,7 @@ static void an_edge_that_contradicts_itself_begins_anew(void **state)
 }
 
 /* The peer's clock steps by a millisecond. One of two edges to it has packets all the time, and contradicts itself. The other's
- * are of before the step: they prove nothing then, neither for it nor for the first. */
+ * stamps are from before the step: they prove nothing then, for neither edge. */
 static void all_edges_to_a_clock_that_broke_begin_anew(void **state)
 {
     static const struct clock_edge_config more = {
@@ -794,10 +796,10 @@ static void all_edges_to_a_clock_that_broke_begin_anew(void **state)
 struct broken {
     int64_t step,
         waits[2];    /* of the peer's clock, ns; of the second edge's packets, back and there */
-    int from, until; /* ticks of 100 ms: the second edge begins, the first one ends */
+    int from, until; /* ticks of 100 ms: begin of the second edge, end of the first one */
 };
 
-/* Times that an edge's interval is proven and doesn't hold the truth, from 200 ms after the step on. */
+/* Counts how often an edge's proved interval doesn't contain the truth, from 200 ms after the step on. */
 static int times_wrong(const struct broken *b)
 {
     static const struct clock_edge_config more = {
@@ -833,8 +835,8 @@ static int times_wrong(const struct broken *b)
     return wrong;
 }
 
-/* The peer's clock steps, and one edge to it tells so. The other's packets wait as long as the step is: its stamps of before and
- * after it contradict nothing, and look like a rate. It goes on by what came since. */
+/* The peer's clock steps, and one edge to it shows that. The other's packets wait for as long as the step: its stamps from before
+ * and after contradict nothing, and look like a rate. It uses only the later stamps. */
 static void a_step_is_no_rate_on_another_edge(void **state)
 {
     int wrong = 0;
@@ -853,9 +855,9 @@ static void a_step_is_no_rate_on_another_edge(void **state)
     (void)state;
 }
 
-/* The stamps of one edge contradict each other. Of two edges the other can't show a bound alone, and the bound that was shown
- * before ages by how the own clock may drift. It may be that clock which broke: soon the bound is void. Of four edges the
- * other three go on to show it. */
+/* The stamps of one edge contradict each other. With two edges the other one can't show a bound alone, and the last shown bound
+ * ages as the own clock may drift. It may be that clock that broke: soon the bound is void. With four edges the other three still
+ * show it. */
 static void half_of_the_edges_void_a_bound_that_ages(void **state)
 {
     for (int edges = 2; edges <= 4; edges += 2) {

@@ -1,5 +1,4 @@
-/* Fleets of core/clock in the direct world: what a user would notice, in a second. Every seed is
- * printed on failure. */
+/* Fleets of core/clock in the direct world: what a user would notice, in a second. A failure prints the seed. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,8 +60,8 @@ static void same_seed_same_history(void **state)
                 a.hard_width_ns == b.hard_width_ns);
 }
 
-/* A member's readers through a run: within an epoch and a timeline nobody reads a time that lies before one read
- * earlier. Not where terms give way to the next, at the instant at which they do; and not under the same terms. */
+/* Follows a member's readers through a run: within an epoch and a timeline no reader gets a time before an earlier one. That
+ * holds at the instant at which terms give way to the next ones, and under the same terms. */
 struct reader {
     struct clock_terms terms;
     uint64_t timeline;
@@ -96,8 +95,8 @@ static void read_on(struct clock_world *w, int member, struct reader *x)
     }
 }
 
-/* A clock's step; parts of the fleet that don't hear each other for six seconds; and two halves that never heard each
- * other, on timelines of their own, ahead of each other by a tenth of a millisecond or more. All end as one. */
+/* A clock's step; parts of the fleet that don't hear each other for six seconds; and two halves that never heard each other, on
+ * timelines of their own that are a tenth of a millisecond or more apart. In the end all are one fleet. */
 static void fleet_time_never_runs_backwards_within_an_epoch(void **state)
 {
     struct clock_world_config worlds[] = {small(11), small(12), small(14)};
@@ -116,8 +115,7 @@ static void fleet_time_never_runs_backwards_within_an_epoch(void **state)
         struct reader readers[40] = {0};
         struct clock_world *w = clock_world_new(g);
         for (int slot = 0; clock_world_step(w); slot++) {
-            /* a step of the host's own clock is seen by readers until it is noticed: they read by
-             * that clock */
+            /* readers see a step of the host's own clock until it is noticed, because they read by that clock */
             for (int i = g->event_count; i < g->members; i++) {
                 const uint64_t before = readers[i].timeline;
                 read_on(w, i, &readers[i]);
@@ -141,7 +139,7 @@ static void liars_are_named_and_move_nobody(void **state)
     static const enum clock_world_lie kinds[] = {LIE_COLLUDING, LIE_TWO_FACED, LIE_RANDOM,
                                                  LIE_OLDEST, LIE_DENIES};
 
-    /* The first and the last go by what the others do as well. */
+    /* The first and the last kind together use everything that the others use. */
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i += SANITIZED ? ARRAY_COUNT(kinds) - 1 : 1) {
         struct clock_world_config g = small(20 + i);
         struct clock_world_result r;
@@ -164,7 +162,7 @@ static void liars_are_named_and_move_nobody(void **state)
     }
 }
 
-/* Hosts that are to lie in one field from 12 s on. As it is they collude in nothing: the same hosts, honest. */
+/* Hosts that lie in one field from 12 s on. Without a lie the same hosts are honest. */
 static struct clock_world_config field_world(uint64_t seed, int members, double liar_share)
 {
     struct clock_world_config g = small(seed);
@@ -179,8 +177,8 @@ static struct clock_world_config field_world(uint64_t seed, int members, double 
     return g;
 }
 
-/* Each field that a peer sends, at its ends: whatever a tenth of the hosts claim in it, the others' clocks stay
- * as they are, nobody honest is accused, and who moves anybody is named. */
+/* Each field that a peer sends, at the ends of its range: whatever a tenth of the hosts claim in it, the others' clocks stay as
+ * they are, no honest host is accused, and a host that moves another is named. */
 static void no_field_carries_a_lie_far(void **state)
 {
     struct clock_world_config g = field_world(70, 36, 0.1);
@@ -212,8 +210,8 @@ static int field_called(const char *name)
     return i;
 }
 
-/* Stamps exclude the rate that 14 of 60 hosts claim. Two honest members have seven of them among 16 neighbours, more than
- * they could bear if the liars' stamps agreed with the lie. */
+/* Stamps exclude the rate that 14 of 60 hosts claim. Two honest members have seven of these among 16 neighbours: more than they
+ * could stand if the liars' stamps agreed with the lie. */
 static void a_rate_that_stamps_exclude_moves_nobody(void **state)
 {
     struct clock_world_config g = field_world(73, 60, 0.2);
@@ -286,7 +284,7 @@ static void a_few_long_ways_back_move_nobody_far(void **state)
     assert_true(r.p99_ns < 300);
 }
 
-/* Two fifths of its neighbours: with fewer a member holds over. */
+/* True with two fifths of its neighbours: with fewer a member holds over. */
 static bool hears_enough(const struct clock_world *w, int member)
 {
     int heard = 0, all = 0;
@@ -301,9 +299,9 @@ static bool hears_enough(const struct clock_world *w, int member)
     return 5 * heard >= 2 * all;
 }
 
-/* Every edge loses one direction, by chance: no hard bound is fresh any more, so nobody stays SYNCED; but the end that still
- * hears knows from before how long the way takes, and the clocks go on together. Of 40 members one or two hear three
- * others or fewer by then, as in this world, and go by themselves: they aren't judged. */
+/* Every edge loses one direction, drawn at random. No hard bound is fresh any more, so no member stays SYNCED. But the end that
+ * still hears knows the path's delay from before, and the clocks stay together. One or two of 40 members hear three others or
+ * fewer by then, as in this world. They run alone, and aren't judged. */
 static void one_direction_is_enough(void **state)
 {
     struct clock_world_config g = small(56);
@@ -329,8 +327,8 @@ static void one_direction_is_enough(void **state)
     assert_true(spread < 150);
 }
 
-/* Nearly a third of all paths off by 500 ns, either way: some member has more paths that are off to one
- * side by the same amount than paths in order. The middle of its paths is in order all the same. */
+/* Nearly a third of all paths are off by 500 ns, in one direction or the other: some member has more paths that are off to one
+ * side by the same amount than good paths. The middle of its paths is good nevertheless. */
 static void the_middle_path_and_not_the_largest_group(void **state)
 {
     struct clock_world_config g = small(2);
@@ -351,12 +349,11 @@ static void the_middle_path_and_not_the_largest_group(void **state)
     assert_true(r.p99_ns < 30);
 }
 
-/* As bad, and in this fleet some hosts have more paths that are off than paths in order: they say so, and nobody calls
- * them liars. */
+/* As bad. In this fleet some hosts have more bad paths than good ones: they report that, and are not accused as liars. */
 static void who_has_mostly_bad_paths_is_no_liar(void **state)
 {
     if (SANITIZED) {
-        skip(); /* the code of the test before, under more hosts */
+        skip(); /* the same code as the test before, with more hosts */
     }
     struct clock_world_config g = small(12);
     struct clock_world_result r;
@@ -391,13 +388,13 @@ static void software_stamps_two_hosts(void **state)
     assert_int_equal(r.hard_violations, 0);
 }
 
-/* A fleet that never says SYNCED has no error to show off with. */
+/* A fleet that is never SYNCED has no accuracy. */
 static void silence_is_no_accuracy(void **state)
 {
     struct clock_world_config g = small(3);
     struct clock_world_result r;
 
-    g.delay_min_ns = g.delay_max_ns = 3e6; /* no bound worth saying, so nobody is in step */
+    g.delay_min_ns = g.delay_max_ns = 3e6; /* no bound that may be shown, so no member is in step */
     g.seconds = 6;
     g.judge_from_s = 5;
     clock_world_run(&g, &r);

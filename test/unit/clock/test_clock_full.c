@@ -1,4 +1,4 @@
-/* What a member learns behind full queues: delays of paths, rates, and how many agree with it. */
+/* What a member learns behind full queues: delays of paths, rates, and how many neighbours agree with it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static struct clock *member(const int *edges, int peers)
     return c;
 }
 
-/* A round trip over edge 0's path that has just come back, and what either way waited. */
+/* A round trip over edge 0's path that ends now, with the wait in each direction. */
 static void exchange(struct clock *c, int64_t there_ns, int64_t back_ns)
 {
     const int64_t at = now.ns - 10 * NS_PER_MS;
@@ -59,8 +59,8 @@ static void contain_rate(struct clock *c, double low)
     (void)contain_tick(c, now);
 }
 
-/* Stamps of a few seconds show that the peers run 2 ppm faster, and leave 300 open. A member that went to the middle, again and
- * again, would take the fleet's common rate with it, for its peers do the same. */
+/* Stamps of a few seconds show that the peers run 2 ppm faster, and leave 300 open. If a member moved to the middle again and
+ * again, it would take the fleet's common rate with it, because its peers do the same. */
 static void a_rate_goes_no_further_than_stamps_prove(void **state)
 {
     static const int edges[] = {1, 1, 1};
@@ -75,8 +75,8 @@ static void a_rate_goes_no_further_than_stamps_prove(void **state)
     (void)state;
 }
 
-/* They are 20 ppm faster, and stay so for five seconds. In each tick the rate is unsure by that, and not by the sum: else the
- * next packet behind a queue would be a hundred ppm. */
+/* They are 20 ppm faster, and stay so for five seconds. In each tick the rate is unsure by that, and not by the sum. Otherwise
+ * the next packet behind a queue would move it by a hundred ppm. */
 static void a_rate_is_no_less_sure_for_being_wrong_again(void **state)
 {
     static const int edges[] = {1, 1, 1};
@@ -95,8 +95,8 @@ static void a_rate_is_no_less_sure_for_being_wrong_again(void **state)
     (void)state;
 }
 
-/* Of sixteen edges to one peer three have packets in time, the others are out of step with them. The two clocks are those of
- * all sixteen: the member isn't lost. */
+/* Of sixteen edges to one peer three have packets in time, the others don't. The two clocks are those of all sixteen edges, so
+ * the member isn't lost. */
 static void who_has_one_peer_in_time_is_not_lost(void **state)
 {
     static const int edges[] = {16};
@@ -115,7 +115,7 @@ static void who_has_one_peer_in_time_is_not_lost(void **state)
     (void)state;
 }
 
-/* … nor is it without a timeline: half of its peers are on the same, which is that one. */
+/* … nor is it without a timeline: half of its peers, that is one, are on the same. */
 static void who_has_one_peer_in_time_is_settled(void **state)
 {
     static const int edges[] = {16};
@@ -140,7 +140,7 @@ static void who_has_one_peer_in_time_is_settled(void **state)
     (void)state;
 }
 
-/* One host of four has five edges. If it alone agrees, that is one neighbour, and one isn't enough. */
+/* One host of four has five edges. If only that host agrees, that is one neighbour, and one isn't enough. */
 static void many_edges_to_one_peer_are_one_neighbour(void **state)
 {
     static const int edges[] = {5, 1, 1, 1};
@@ -163,7 +163,7 @@ static void many_edges_to_one_peer_are_one_neighbour(void **state)
     (void)state;
 }
 
-/* One path, learned behind queues of 1.2 ms. */
+/* Learns one path behind queues of 1.2 ms. */
 static void learn_behind_queues(struct clock *c)
 {
     c->edges[0].paths[0] = (struct path){.known = true,
@@ -175,7 +175,7 @@ static void learn_behind_queues(struct clock *c)
     noise_found(&c->noise, 400000);
 }
 
-/* Packets wait on both ways for 4 s, by which rates are known, too. Then a clock steps within a round trip. */
+/* Packets wait in both directions for 4 s, in which rates become known, too. Then a clock steps within a round trip. */
 static void wait_and_step(struct clock *c)
 {
     for (int tick = 0; tick < 80; tick++) {
@@ -189,9 +189,9 @@ static void wait_and_step(struct clock *c)
     edge_track(c, &c->edges[0], now);
 }
 
-/* Behind full ports a path of 5 us was taken for 1.2 ms, as sure as by packets of 28 ns, and noise for 400 us. The first round
- * trips that wait nowhere show what the path takes at most. One that waits shows nothing, nor does one between whose two
- * packets a clock stepped. */
+/* Behind full ports a path of 5 us was taken for 1.2 ms, as surely as by packets of 28 ns, and noise for 400 us. The first round
+ * trips without a wait show the most that the path takes. A round trip that waits shows nothing, nor does one in which a clock
+ * stepped between its two packets. */
 static void no_path_takes_longer_than_a_round_trip(void **state)
 {
     static const int edges[] = {1};
@@ -216,8 +216,8 @@ static void no_path_takes_longer_than_a_round_trip(void **state)
     (void)state;
 }
 
-/* A round trip that is shorter than m, for a clock stepped within. After the step that is forgotten: one more of the kind,
- * seconds later, is not the second that shows a shorter path. */
+/* A round trip was shorter than m because a clock stepped in it. After the step it is dropped: another one of that kind, seconds
+ * later, is not the second one that shows a shorter path. */
 static void a_step_within_a_round_trip_is_forgotten_with_its_stamps(void **state)
 {
     static const int edges[] = {1};
@@ -240,9 +240,8 @@ static void a_step_within_a_round_trip_is_forgotten_with_its_stamps(void **state
     (void)state;
 }
 
-/* The line through stamps behind queues was 10 ppm off: by its lowest packets of either direction, which are a second apart,
- * the path takes 10 us. Round trips over it take 5 us. And what rests on packets that scatter by 3 us isn't as sure as by
- * the stamps. */
+/* The line through stamps behind queues was 10 ppm off. By the lowest packets of either direction, which are a second apart, the
+ * path takes 10 us. Its round trips take 5 us. A value from packets that scatter by 3 us isn't as sure as the stamps. */
 static void a_path_begins_with_its_round_trips(void **state)
 {
     static const int edges[] = {1};
@@ -274,7 +273,7 @@ static void a_path_begins_with_its_round_trips(void **state)
     (void)state;
 }
 
-/* Packets of one tick, both ways, by a clock that is `set` behind the peer's. */
+/* Packets of one tick in both directions, with a clock that is `set` behind the peer's. */
 static void stamp(struct clock *c, int edge, int64_t local_ns, int64_t set)
 {
     for (int forward = 0; forward < 2; forward++) {
@@ -287,9 +286,9 @@ static void stamp(struct clock *c, int edge, int64_t local_ns, int64_t set)
     }
 }
 
-/* The own clock was set back by a second, and some packets of before come late: by their stamps from a second ahead. While the
- * member looks for its time, or learns it, a line through both would leave a scatter of hundreds of milliseconds, which
- * would pass for noise for minutes. */
+/* The own clock was set back by a second, and some earlier packets come late: their stamps are a second ahead. The member
+ * searches or learns its time then. A line through both would leave a scatter of hundreds of milliseconds, which would count as
+ * noise for minutes. */
 static void no_line_goes_through_a_step(void **state)
 {
     static const int edges[] = {1};
@@ -324,8 +323,8 @@ static void no_line_goes_through_a_step(void **state)
     (void)state;
 }
 
-/* The peer's clock steps by a millisecond. One edge shows it at the next second, when stamps are judged; the other has no packet
- * until then. Its stamps are of the same two clocks: no line goes through those of before and those that come. */
+/* The peer's clock steps by a millisecond. One edge shows it at the next second, when stamps are judged. The other has no packet
+ * until then. Its stamps are of the same two clocks: no line may go through the earlier and the later ones. */
 static void a_step_on_one_edge_is_one_on_all_to_that_peer(void **state)
 {
     static const int edges[] = {2};
@@ -351,9 +350,9 @@ static void a_step_on_one_edge_is_one_on_all_to_that_peer(void **state)
     (void)state;
 }
 
-/* Fourteen peers, all behind full ports. One packet of one of them is in time and shows this member 5 us off, for no packet came
- * in time for long; the others' packets wait, and have not even come both ways of late. Who learned anew from packets that wait
- * would take their queues for time: nothing contradicts what it knows. */
+/* Fourteen peers, all behind full ports. One packet of one peer is in time and shows this member 5 us off, because no packet came
+ * in time for long. The others' packets wait, and lately came in one direction only. A member that learned again from packets
+ * that wait would take their queues for time. Nothing contradicts its present time. */
 static void who_hears_nobody_in_time_is_not_lost(void **state)
 {
     static const int edges[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -378,8 +377,8 @@ static void who_hears_nobody_in_time_is_not_lost(void **state)
     (void)state;
 }
 
-/* Of five peers behind full ports one is heard in time again after 20 s, by a packet that is early by `off`. Where it is
- * taken to be. */
+/* Of five peers behind full ports one is heard in time again after 20 s, by a packet that is early by `off`. Returns its place
+ * then. */
 static double place_after_silence(int64_t off)
 {
     static const int edges[] = {1, 1, 1, 1, 1};
@@ -408,18 +407,18 @@ static double place_after_silence(int64_t off)
     return place;
 }
 
-/* Nothing is faster than its path. So a packet that is early by 2 us shows that the peer is behind by as much: its clock and
- * the own had 20 s to get there. One as late may have waited. */
+/* Nothing is faster than its path. So a packet that is early by 2 us shows that the peer is behind by as much: its clock and the
+ * own one had 20 s to get there. A late one may have waited. */
 static void who_is_heard_again_is_where_an_early_packet_shows(void **state)
 {
     assert_true(fabs(place_after_silence(2000) + 2000) < 500);
     assert_true(
-        !(fabs(place_after_silence(-2000) - 2000) < 1000)); /* nowhere, or near to where it was */
+        !(fabs(place_after_silence(-2000) - 2000) < 1000)); /* unknown, or near its old place */
     (void)state;
 }
 
-/* A filter that knows its crystal from quiet times keeps to that: errors of peers that drift off with their leaf aren't its
- * wander. */
+/* A filter that knows its crystal from quiet times keeps that: errors of peers that drift off with their leaf aren't the
+ * crystal's wander. */
 static void waits_are_no_wander(void **state)
 {
     struct bank b;

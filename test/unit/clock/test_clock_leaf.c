@@ -1,4 +1,4 @@
-/* The host's clock as a leaf on its NICs': brackets that change, suspends; and rates from stamps alone. */
+/* The host's clock as a leaf of its NICs' clocks: brackets that change, suspends; and rates from stamps alone. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "core/clock/drift.h"
 #include "core/clock/host_leaf.h"
 
-/* Fleet time is the NIC's clock, exactly: all that the host is off by is the leaf's. */
+/* Fleet time is exactly the NIC's clock: any error of the host is the leaf's. */
 static void read_nic(struct host_leaf *leaf, int64_t host, int64_t there, int64_t back, double ppm,
                      int64_t ahead)
 {
@@ -29,7 +29,7 @@ static void read_nic(struct host_leaf *leaf, int64_t host, int64_t there, int64_
     host_leaf_tick(leaf, (struct mono){b.after.ns + 1000});
 }
 
-/* Off by how much, and the bound, at host time `at`. */
+/* True if the host's error at host time `at` is beyond its bound. *ret_worst keeps the largest error. */
 static bool outside(const struct host_leaf *leaf, int64_t at, double ppm, double *ret_worst)
 {
     const double truth = (double)at * ppm * 1e-6;
@@ -42,7 +42,7 @@ static bool outside(const struct host_leaf *leaf, int64_t at, double ppm, double
     return r.hard_ns < fabs(off) - 2;
 }
 
-/* Completions over PCIe that take ever longer, one way: 150 ns at first, 2,500 in the end. */
+/* Completions over PCIe take longer and longer in one direction: 150 ns at first, 2,500 in the end. */
 static void brackets_that_grow_stay_within_the_bound(void **state)
 {
     static const double rates[] = {0, 40, -40}; /* ppm */
@@ -93,8 +93,8 @@ static void read_nics(struct host_leaf *leaf, int64_t host, const int64_t nic_mi
     }
 }
 
-/* Of a host's NICs one runs 15 ppm fast from 20 s on: its brackets show that it broke, once, and within a second. If all do so
- * alike it is the host's own clock. Of an only NIC it can't be known. */
+/* One NIC of a host runs 15 ppm fast from 20 s on: its brackets show that it broke, once, within a second. If all NICs do so, it
+ * is the host's own clock. With a single NIC it can't be known. */
 static void brackets_show_whose_clock_broke(void **state)
 {
     static const struct {
@@ -132,7 +132,8 @@ static void brackets_show_whose_clock_broke(void **state)
     }
 }
 
-/* A NIC's clock stands still, as after a reset of its firmware, or goes on from another time: brackets show it in a second. */
+/* A NIC's clock stands still, as after a reset of its firmware, or continues at another time: brackets show it within a
+ * second. */
 static void a_nics_clock_that_stands_still_or_jumps_is_told(void **state)
 {
     (void)state;
@@ -155,7 +156,7 @@ static void a_nics_clock_that_stands_still_or_jumps_is_told(void **state)
     }
 }
 
-/* A NIC that gains 0.1 ppm each second: between two reads the host goes on at the rate of now, not at one of the last 16 s. */
+/* A NIC gains 0.1 ppm each second: between two reads the host goes on at the present rate, not at that of the last 16 s. */
 static void the_rate_between_two_reads_is_the_rate_of_now(void **state)
 {
     struct host_leaf leaf;
@@ -177,7 +178,7 @@ static void the_rate_between_two_reads_is_the_rate_of_now(void **state)
     assert_true(worst < 15);
 }
 
-/* Every other read takes 2 us longer, one way: its middle is off by one, and its width shows it. */
+/* Every other read takes 2 us longer in one direction: its middle is off by one, and its width shows that. */
 static void narrow_brackets_tell_more_than_wide_ones(void **state)
 {
     struct host_leaf leaf;
@@ -196,7 +197,7 @@ static void narrow_brackets_tell_more_than_wide_ones(void **state)
     assert_true(worst < 150);
 }
 
-/* Completions that are late now and then: the filter follows some of them to a rate that is ppm off. */
+/* Completions that are late now and then: the filter follows some of them to a rate that is off by some ppm. */
 static void reads_in_bursts_stay_within_the_bound(void **state)
 {
     (void)state;
@@ -223,7 +224,7 @@ static void reads_in_bursts_stay_within_the_bound(void **state)
     }
 }
 
-/* The host's clock stood still for a while, its NICs' ran on. */
+/* The host's clock stood still for a while, its NICs' clocks did not. */
 static void a_host_that_slept_jumps_and_says_so(void **state)
 {
     static const int64_t slept[] = {100 * NS_PER_US, 900 * NS_PER_US, 5 * NS_PER_MS, 5 * NS_PER_S};
@@ -254,7 +255,7 @@ static void a_host_that_slept_jumps_and_says_so(void **state)
     }
 }
 
-/* Stamps of two clocks 30 ppm apart, through queues: the rate lies within what is found, whatever waits. */
+/* Stamps of two clocks 30 ppm apart, through queues: the rate lies within the found bounds, whatever waits. */
 static void a_rate_lies_between_its_bounds(void **state)
 {
     (void)state;
@@ -273,7 +274,7 @@ static void a_rate_lies_between_its_bounds(void **state)
             assert_true(d.low <= 30e-6 && d.high >= 30e-6);
         }
         assert_true(d.high - d.low < 8e-6);
-        /* a step of 10 ms contradicts all that was known */
+        /* a step of 10 ms contradicts all earlier stamps */
         bool held = true;
         for (int i = 2000; i < 2400; i++) {
             const int64_t at = 100 * NS_PER_S + i * 10 * NS_PER_MS;
@@ -286,7 +287,7 @@ static void a_rate_lies_between_its_bounds(void **state)
     }
 }
 
-/* One NIC read just now, whose clock is the host's and whose line is off by `x_ns`. */
+/* One NIC was read just now. Its clock is equal to the host's, and its line is off by `x_ns`. */
 static void nic_says(struct host_leaf *leaf, int nic, struct mono at, int64_t x_ns,
                      enum clock_status status, double shift_ns)
 {
@@ -300,7 +301,8 @@ static void nic_says(struct host_leaf *leaf, int nic, struct mono at, int64_t x_
     host_leaf_on_terms(leaf, at, nic, &terms);
 }
 
-/* The middle one of the NICs in step; only where none is, of the others; and none at all is told as such. */
+/* The middle NIC of those in step counts. If none is in step, the middle of the others does. If there is none at all, that is
+ * reported. */
 static void the_middle_of_those_in_step_counts(void **state)
 {
     static const struct {
@@ -352,7 +354,7 @@ static void the_middle_of_those_in_step_counts(void **state)
     }
 }
 
-/* What a NIC's line is still to be slewed by makes the likely bound wider, never narrower. */
+/* While a NIC's line still has to slew, the likely bound is wider, never narrower. */
 static void a_line_that_is_slewed_is_less_sure(void **state)
 {
     double spread2_ns[2];
@@ -440,8 +442,8 @@ static void a_line_that_is_slewed_a_little_is_met(void **state)
     }
 }
 
-/* The host's clock goes back by three seconds. Its line of before is of other times: another epoch, and marked until the new one
- * has been met. */
+/* The host's clock goes back by three seconds. Its earlier line belongs to other times: a new epoch begins, and it is marked
+ * until the new line is met. */
 static void a_host_whose_clock_goes_back_says_so(void **state)
 {
     struct host_leaf leaf;
@@ -468,8 +470,7 @@ static void a_host_whose_clock_goes_back_says_so(void **state)
     (void)state;
 }
 
-/* What a NIC's clock shows at a host's time is told between reads, too, also of one that runs off: 40 ppm are 20 us in half a
- * second. */
+/* The NIC's clock at a given host time is also known between reads, also if it runs off: 40 ppm are 20 us in half a second. */
 static void a_nics_clock_is_known_between_reads(void **state)
 {
     static const double rates[] = {0, 40, -40}; /* ppm */

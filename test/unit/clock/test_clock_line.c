@@ -1,4 +1,4 @@
-/* The arithmetic beneath a clock, to the number: bounds of a rate by stamps, the readers' line, the bank of filters. */
+/* The arithmetic of a clock, to the number: bounds of a rate by stamps, the readers' line, the bank of filters. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static void two_bounds_tell_a_rate(void **state)
     assert_float_equal(d.high, DRIFT_MOST, 0);
 }
 
-/* Of bounds that are closer than 20 ms nothing follows. */
+/* Bounds that are closer than 20 ms give nothing. */
 static void bounds_close_together_tell_nothing(void **state)
 {
     struct drift d;
@@ -50,7 +50,7 @@ static void bounds_close_together_tell_nothing(void **state)
     }
 }
 
-/* The tightest of each second, along the rate that is known. */
+/* The tightest bound of each second is kept, along the known rate. */
 static void the_tightest_of_a_second_is_kept(void **state)
 {
     struct drift d;
@@ -76,7 +76,7 @@ static void the_tightest_of_a_second_is_kept(void **state)
     assert_int_equal(d.slots[5].lower.phi_ns, 131);
 }
 
-/* Sixteen seconds are kept, and nothing from before. */
+/* Sixteen seconds are kept, and nothing older. */
 static void old_bounds_are_forgotten(void **state)
 {
     struct drift d;
@@ -99,7 +99,7 @@ static void old_bounds_are_forgotten(void **state)
     assert_int_equal(d.slots[1].upper.phi_ns, 9);
 }
 
-/* Bounds that no rate fits, by twice the allowed change: one of the clocks was stepped. */
+/* Bounds that no rate fits, by twice the allowed change: one of the clocks stepped. */
 static void bounds_that_contradict_each_other(void **state)
 {
     struct drift d;
@@ -116,7 +116,7 @@ static void bounds_that_contradict_each_other(void **state)
     }
 }
 
-/* Once three seconds have bounds it is worked out once a second. */
+/* Once three seconds have bounds, the rate is computed once a second. */
 static void a_rate_is_worked_out_once_a_second(void **state)
 {
     struct drift d;
@@ -166,7 +166,7 @@ static struct nic_time after_map(int64_t ns)
     return (struct nic_time){100 * NS_PER_S + ns};
 }
 
-/* A line that is so much ahead of the map. */
+/* Sets a line that is so far ahead of the map. */
 static void put_line(struct clock *c, int64_t ahead_ns)
 {
     line_restart(c, after_map(0));
@@ -189,8 +189,8 @@ static void a_line_begins_at_its_map(void **state)
     clock_free(c);
 }
 
-/* It meets the map at 2 ppm, or faster, to do so within a tick, and stays there; from further off than 100 us it takes 2 ms a
- * second. */
+/* It meets the map at 2 ppm, or faster so that it gets there within a tick, and stays there. If it is more than 100 us off, it
+ * moves by 2 ms a second. */
 static void a_line_meets_its_map(void **state)
 {
     static const struct {
@@ -212,7 +212,7 @@ static void a_line_meets_its_map(void **state)
         assert_float_equal(line_minus_map(c, after_map(9 * NS_PER_S)), 0, slack);
         clock_free(c);
     }
-    struct clock *c = made(); /* further than ten seconds it is not laid */
+    struct clock *c = made(); /* if it is more than ten seconds off, there is no line */
     put_line(c, 50 * NS_PER_MS);
     line_follow(c, after_map(0));
     assert_int_equal(c->line.until.ns, after_map(10 * NS_PER_S).ns);
@@ -222,7 +222,7 @@ static void a_line_meets_its_map(void **state)
     clock_free(c);
 }
 
-/* What readers got is never taken back within an epoch; a line that is behind may leap. */
+/* A reader's time never goes back within an epoch. A line that is behind may jump ahead. */
 static void a_line_that_jumps_back_begins_an_epoch(void **state)
 {
     static const struct {
@@ -282,7 +282,7 @@ static struct bank started(double p00, double p11)
     return b;
 }
 
-/* One filter's step, by the book (a clock with white noise of its rate). */
+/* One step of a filter, by the textbook (a clock with white noise of its rate). */
 static void a_filter_predicts_by_the_book(void **state)
 {
     struct bank b = started(100, 400);
@@ -300,7 +300,7 @@ static void a_filter_predicts_by_the_book(void **state)
     assert_float_equal(b.p01[2], 7 + 0.5 * 400 + q2 * 0.125, 1e-9);
     assert_float_equal(b.p11[2], 400 + 0.5 * q2, 1e-9);
     assert_float_equal(b.log_weight[2], -2, 0);
-    bank_predict(&b, 20, true); /* what was foretold is forgotten within twenty seconds */
+    bank_predict(&b, 20, true); /* an old prediction has no effect after twenty seconds */
     assert_float_equal(b.log_weight[2], -2 * exp(-1), 1e-12);
 }
 
@@ -308,7 +308,7 @@ static void a_filter_learns_by_the_book(void **state)
 {
     for (int learn = 0; learn < 2; learn++) {
         struct bank b = started(100, 400);
-        const double age = 0.1, r = 1e6; /* far above what the loop asks for */
+        const double age = 0.1, r = 1e6; /* far above what the loop needs */
         b.x[1] = 5;
         b.y[1] = 2;
         b.p01[1] = 7;
@@ -323,7 +323,7 @@ static void a_filter_learns_by_the_book(void **state)
         assert_float_equal(b.log_weight[1],
                            learn == 1 ? -0.5 * (innovation * innovation / s + log(s)) : 0, 1e-9);
     }
-    /* what is far off counts no more than four sigma; and no measurement is taken for better than the loop's own noise */
+    /* a measurement that is far off counts as four sigma at most; and none counts as better than the loop's own noise */
     struct bank b = started(0, 0);
     bank_update(&b, 1e6, 1, 0, true);
     for (int k = 0; k < BANK_FILTERS; k++) {
@@ -333,7 +333,8 @@ static void a_filter_learns_by_the_book(void **state)
     (void)state;
 }
 
-/* What is published is the mean by weight; how sure it is, that of the one which wanders most of those that may be right. */
+/* The bank publishes the weighted mean. Its uncertainty is that of the filter with the largest wander among those that may be
+ * right. */
 static void a_bank_tells_its_mean(void **state)
 {
     struct bank b = started(0, 0);

@@ -1,10 +1,10 @@
-/* Fleets in which everybody probes everybody: the hard bounds of any two meet, whoever has whom within reach.
+/* Fleets in which every host probes every other: the hard bounds of any two meet, whichever hosts are within whose reach.
  *
- * The world is one clock each on real delays, in and out of each host and between any two. Of a delay that is longer one way
- * no clock can know: they agree on times that are apart by half of it, and the bounds have to hold that. The judge knows
- * the true time and reads the terms by arithmetic of its own.
+ * The world has one clock for each host and real delays, in and out of each host and between any two. If a delay is longer in one
+ * direction, no clock can find that: the clocks agree on times that are apart by half of it, and the bounds have to cover that.
+ * The judge has the true time and reads the terms by its own arithmetic.
  *
- * `test_clock_mesh COUNT [FIRST]` draws so many fleets of those seeds. */
+ * `test_clock_mesh COUNT [FIRST]` draws so many fleets, of those seeds. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-/* cmocka wants those first */
+/* cmocka needs those first */
 #include <cmocka.h>
 
 #include "base/prng.h"
@@ -27,16 +27,16 @@
 #define CHANGES  4
 #define CHANGE_S 2.0
 
-struct pending { /* an own packet, whose stamp at the peer comes with its next one */
+struct pending { /* an own packet, whose stamp at the peer comes with the peer's next packet */
     int64_t sent, arrived;
     bool known;
 };
 
 struct host {
     struct clock *clock;
-    int64_t origin_ns; /* its clock reads so at true time 0 */
+    int64_t origin_ns; /* its clock's reading at true time 0 */
     double rate;
-    int64_t in_ns, out_ns; /* what packets wait on their way in and out */
+    int64_t in_ns, out_ns; /* waits of packets on their way in and out */
     bool away;
     int lives;
 };
@@ -51,9 +51,9 @@ struct fleet {
     struct pending pending[HOSTS][HOSTS];
     /* the judge */
     uint64_t pairs, broken;
-    double worst_ns; /* by which two bounds don't meet */
+    double worst_ns; /* gap by which two bounds don't meet */
     double widest_ns;
-    int synced; /* hosts, at last */
+    int synced; /* number of hosts in the end */
 };
 
 static int64_t local(const struct host *h, int64_t true_ns)
@@ -123,7 +123,7 @@ static void end(struct fleet *f)
     }
 }
 
-/* One packet; what it brings back of the last one the other way. */
+/* One packet, with the stamp of the last one in the other direction. */
 static void carry(struct fleet *f, int from, int to, int64_t sent)
 {
     struct host *a = &f->hosts[from], *b = &f->hosts[to];
@@ -147,7 +147,7 @@ static void carry(struct fleet *f, int from, int to, int64_t sent)
     f->pending[from][to] = (struct pending){tx.ns, rx.ns, true};
 }
 
-/* Fleet time of what a host's readers are told, less true time. False: not in step. */
+/* The fleet time that a host's readers get, minus true time. False: not in step. */
 static bool read_host(const struct fleet *f, int host, uint64_t *ret_timeline, double *ret_error,
                       double *ret_hard)
 {
@@ -190,7 +190,7 @@ static void judge(struct fleet *f)
     }
 }
 
-/* A packet each way between any two in a tick, one after the other. */
+/* A packet in each direction between any two in a tick, one after the other. */
 static void carry_all(struct fleet *f)
 {
     const int n = f->count, first_host = (int)prng_below(&f->random, (uint64_t)n);
@@ -219,7 +219,7 @@ static void run(struct fleet *f, double seconds)
                 continue;
             }
             clock_on_guard(f->hosts[i].clock, now, 0,
-                           0); /* no allowance for rates hides anything */
+                           0); /* no allowance for rates hides an error */
             clock_tick(f->hosts[i].clock, now);
             while (clock_next_action(f->hosts[i].clock, &action)) {
             }
@@ -228,8 +228,8 @@ static void run(struct fleet *f, double seconds)
     }
 }
 
-/* Packets to host 0 wait 14 us, and those of host 1: to all others either is 7.2 us far, as the middle of a round trip, and they
- * to each other 14.2. So the two are 14 us apart, and nobody sees it. */
+/* Packets to host 0, and those from host 1, wait 14 us. To all others the middle of a round trip is 7.2 us, and between the two
+ * it is 14.2. So the two are 14 us apart, and neither can see it. */
 static void two_that_are_apart_have_bounds_that_meet(void **state)
 {
     for (int count = 4; count <= HOSTS; count++) {
@@ -247,8 +247,8 @@ static void two_that_are_apart_have_bounds_that_meet(void **state)
     (void)state;
 }
 
-/* Whoever has all within reach pays nothing, also beside one that boots. For one that is dead all others pay what two hops may
- * be, and no more with time: it may be dead to them alone. */
+/* A host that has all others within reach has no wider bound, also beside one that boots. For a dead host all others' bounds are
+ * wider by what two hops may be, and by no more with time: it may be dead only for them. */
 static void who_reaches_all_pays_nothing(void **state)
 {
     for (int count = 4; count <= HOSTS; count += 4) {
@@ -339,7 +339,7 @@ static void draw(struct fleet *f, uint64_t seed)
     boot_all(f);
 }
 
-/* Something that restless hosts and networks do. */
+/* Something that happens to hosts and networks now and then. */
 static void change(struct fleet *f)
 {
     const int host = (int)below(f, f->count - 1);

@@ -1,4 +1,4 @@
-/* Parts of core/clock by themselves: maps, terms, noise, the bank, the readers' line, refusals. */
+/* Parts of core/clock alone: maps, terms, noise, the bank, the readers' line, refusals. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -50,7 +50,7 @@ static void bounds_only_grow_with_age(void **state)
     assert_true(clock_terms_read(&unknown, (struct nic_time){0}).hard_ns < 0);
 }
 
-/* The judges' own reading (sim/reader_terms.h) and the core's are of one description. */
+/* The judges' own code for terms (sim/reader_terms.h) and the core's follow one description. */
 static void judges_read_the_same(void **state)
 {
     struct prng p;
@@ -82,21 +82,20 @@ static void judges_read_the_same(void **state)
         const struct nic_time at = {r + age};
         const struct clock_reading own = clock_terms_read(&t, at), judge = reader_terms(&t, at);
         assert_int_equal(own.status, judge.status);
-        assert_in_range(own.time.ns - judge.time.ns + 1, 0, 2); /* where a nanosecond ends */
+        assert_in_range(own.time.ns - judge.time.ns + 1, 0, 2); /* at the edge of a nanosecond */
         assert_true(fabs(own.hard_ns - judge.hard_ns) <= 1e-9 * fabs(judge.hard_ns));
         assert_true(fabs(own.statistical_ns - judge.statistical_ns) <=
                     1e-9 * fabs(judge.statistical_ns));
     }
 }
 
-/* For a Gaussian the score is that of the mean; for one-sided jitter it beats the mean; a queue
- * hardly moves it. */
+/* For a Gaussian the score gives the mean. For one-sided jitter it is better than the mean. A queue hardly moves it. */
 static double location(struct noise *n, struct prng *p, bool gamma, double queue_share, int packets)
 {
     double sum = 0, at = 0;
 
     for (int pass = 0; pass < 8;
-         pass++) { /* a few steps of Newton's: the estimate itself isn't linear */
+         pass++) { /* a few of Newton's steps, because the estimate isn't linear */
         struct prng same = *p;
         sum = 0;
         for (int i = 0; i < packets; i++) {
@@ -156,8 +155,8 @@ static void noise_learns_what_packets_are_worth(void **state)
     prng_init(&p, 9);
     const double queued = location(&gauss, &p, false, 0.6, 4000);
     assert_true(fabs(clean) < 4 && fabs(queued - clean) < 20);
-    /* Of one-sided jitter: how far the place found scatters, beside the mean of the same packets; and by how
-     * much queues move it, which move the mean by 1,500 ns. */
+    /* One-sided jitter: the scatter of the estimated place, compared with the mean of the same packets; and how much queues move
+     * it, which move the mean by 1,500 ns. */
     double found = 0, found2 = 0, mean2 = 0, moved2 = 0;
     for (uint64_t i = 0; i < ROUNDS; i++) {
         prng_init(&p, 100 + i);
@@ -174,7 +173,7 @@ static void noise_learns_what_packets_are_worth(void **state)
     assert_true(sqrt(moved2) < 100);
 }
 
-/* Off by anything, the score pulls back. */
+/* At any distance the score pulls back. */
 static void score_has_one_zero(void **state)
 {
     struct noise n;
@@ -194,7 +193,7 @@ static double uniform(uint64_t seed, uint64_t i)
     return (double)(hash_u64(seed, i) >> 11) * 0x1p-53;
 }
 
-/* A second of packets there and back, each behind the rest of a frame at three ports, and an error of time. */
+/* A second of packets in both directions, each behind the rest of a frame at three ports, and an error of time. */
 static void teach_frames(struct noise *n, uint64_t second, double frame_ns, double error_ns)
 {
     for (uint64_t i = 0; i < 400; i++) {
@@ -214,7 +213,7 @@ static void teach_frames(struct noise *n, uint64_t second, double frame_ns, doub
     noise_refresh(n, 0.92);
 }
 
-/* Round trips tell how far packets scatter, when pairs can't; and errors of time don't pass for it. */
+/* Round trips show the scatter of packets if pairs can't. Errors of time don't count as scatter. */
 static void round_trips_bound_what_passes_for_noise(void **state)
 {
     struct noise frames, wrong;
@@ -256,7 +255,7 @@ static void bank_finds_the_wander(void **state)
     }
 }
 
-/* Behind queues time errs, and most packets are beyond either end of a density that was learned too narrow: it grows. */
+/* Behind queues time is wrong, and most packets are beyond the ends of a density that was learned too narrow: it grows. */
 static void a_density_that_is_too_narrow_grows(void **state)
 {
     struct noise noise;
@@ -300,7 +299,7 @@ static void only_early_and_late_alike_is_a_shift(void **state)
         {8000, 0, 0, 0},         /* backward packets wait */
         {8000, 8000, 0, 0},      /* both wait */
         {7000, 1000, 0, 0},      /* both, not alike */
-        {-8000, 0, 0, 0},        /* backward packets waited while the way was learned */
+        {-8000, 0, 0, 0},        /* backward packets waited while the path was learned */
         {-1000, 9000, 0, 1000},  /* ahead, and forward packets wait */
         {7000, 1000, -4000, 0},  /* the level was there before */
         {1000, -1000, -1000, 0}, /* so was this one */
@@ -358,7 +357,7 @@ static void bad_input_is_refused(void **state)
     assert_int_equal(report.peers_refused, 4);
     assert_int_equal(report.points, 0);
     struct clock_saved saved;
-    clock_save(c, now, &saved); /* never tracked: not worth restoring */
+    clock_save(c, now, &saved); /* it never tracked, so there is nothing to save */
     assert_int_equal(clock_restore(c, now, &saved), -EINVAL);
     clock_edge_remove(c, now, 0);
     clock_edge_remove(c, now, 0);
@@ -410,8 +409,8 @@ static void host_hangs_on_its_nics(void **state)
         }
         host_leaf_tick(&leaf, (struct mono){now + 1000});
         assert_true(host_leaf_terms(&leaf, &t));
-        /* What a reader on the host takes for fleet time, until the next tick: 7 ns beyond the NICs' clocks, and
-         * never a time before one read earlier. */
+        /* A reader's fleet time on the host, until the next tick: within 7 ns of the NICs' clocks, and never before an earlier
+         * one. */
         for (int64_t read = now + 1000; read <= now + 100 * NS_PER_MS; read += 33 * NS_PER_MS) {
             const int64_t truth = read + (read - NS_PER_S) / 50000 + 5 * NS_PER_S + 7;
             const int64_t time = clock_terms_read(&t, (struct nic_time){read}).time.ns;
@@ -432,8 +431,8 @@ static void host_hangs_on_its_nics(void **state)
     assert_int_equal(leaf.refused, 2);
 }
 
-/* A member of 17 whose edge to peer 1 is parked at level_ns, asking the peer's neighbours 2...; `against`
- * and `without` say that they don't believe it, and that they know nothing. What is said of it in a second. */
+/* A member of 17, whose edge to peer 1 is parked at level_ns, asks the peer's neighbours 2… `against` of them disagree, and
+ * `without` don't know. Returns the verdict within a second. */
 static struct clock *parked_peer(double level_ns, enum clock_stamps stamps)
 {
     const struct clock_config config = {.member = 0, .stamps = stamps, .edge_capacity = 16};
@@ -514,7 +513,7 @@ static void a_liar_is_named_by_answers_and_far_off(void **state)
     }
 }
 
-/* An honest one that is out of step denies being core, too, and is back within 7.1 s: see liar.c. */
+/* An honest member that is out of step also denies to be core, and is back within 7.1 s: see liar.c. */
 static void who_denies_being_in_step_has_time_to_come_back(void **state)
 {
     struct clock *c = parked_peer(60, CLOCK_STAMPS_HARDWARE);
@@ -531,8 +530,8 @@ static void who_denies_being_in_step_has_time_to_come_back(void **state)
     clock_free(c);
 }
 
-/* A peer that fits again, or whose edge was given to another, is no liar any more, and its place among the
- * suspects is free. */
+/* A peer that fits again, or whose edge was given to another peer, no longer counts as a liar, and its place among the suspects
+ * is free. */
 static void a_name_is_cleared(void **state)
 {
     for (int gone = 0; gone < 2; gone++) {

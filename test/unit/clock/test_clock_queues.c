@@ -1,10 +1,10 @@
-/* Queues that stand: whole nodes on a fabric, whose NICs must not take what waits for a shift of time. */
+/* Standing queues: whole nodes on a fabric. The NICs must not take the wait for a shift of time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka wants those first */
+/* cmocka needs those first */
 #include <cmocka.h>
 
 #include "sim/check.h"
@@ -20,7 +20,7 @@ static void bound(struct scenario *s, const char *what, double from_s, double un
     strncpy(b->what, what, sizeof(b->what) - 1);
 }
 
-/* A fabric of 100 Gb/s without a class for probes: so many bytes stand before these hosts for that time. */
+/* A fabric of 100 Gb/s without a class for probes: so many bytes stand in front of these hosts for that time. */
 static struct scenario *with_queue(int hosts, int first, int last, int64_t bytes, int64_t start_s,
                                    int64_t end_s)
 {
@@ -54,7 +54,7 @@ static struct world *play(const struct scenario *s, uint64_t seed)
     return w;
 }
 
-/* 8 us of queue stand before a third of the hosts, while paths are being found and lost, and go again. */
+/* A queue of 8 us stands in front of a third of the hosts, while paths are found and lost, and goes away again. */
 static void a_standing_queue_moves_no_clock(void **state)
 {
     struct scenario *s = with_queue(6, 0, 1, 100000, 10, 30);
@@ -63,7 +63,7 @@ static void a_standing_queue_moves_no_clock(void **state)
     s->fabric.leaves = 4;
     s->fabric.spines = 8;
     s->clocks.stamps = STAMPS_NIC;
-    s->clocks.edge_limit_ns = 20000; /* what waits counts, too: they stay SYNCED and are judged */
+    s->clocks.edge_limit_ns = 20000; /* waits count, too: the hosts stay SYNCED and are judged */
     s->duration_ns = 36 * NS_PER_S;
     bound(s, "false.any", 0, 36);
     bound(s, "clock.nic_error.p99_ns", 11, 29);
@@ -81,8 +81,8 @@ static void a_standing_queue_moves_no_clock(void **state)
     free(s);
 }
 
-/* All that goes to half of the hosts takes 150 ns longer, less than software stamps scatter: no queue is seen, the edges agree,
- * and those hosts' clocks go along. The round trips show how much that may be. */
+/* All packets to half of the hosts take 150 ns longer, which is less than the scatter of software stamps. No queue is seen, the
+ * edges agree, and those hosts' clocks move with it. The round trips show how much that may be. */
 static void a_path_that_rises_unseen_widens_the_bound(void **state)
 {
     struct scenario *s = with_queue(8, 4, 7, 1900, 60, 100);

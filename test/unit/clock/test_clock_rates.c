@@ -1,4 +1,4 @@
-/* Whose map runs at a rate that stamps exclude: of which peers that is said, of which it isn't, and what comes of it. */
+/* Maps whose rate the stamps exclude: which peers are found, which aren't, and what follows. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,13 +11,13 @@
 
 #define PEERS    16
 #define DELAY_NS 2000
-#define LIE      400e-6 /* what a map can tell beside a clock that is off by 80 ppm */
+#define LIE      400e-6 /* the error that a map can have beside a clock that is off by 80 ppm */
 
-/* Peers, whose raw clocks run as they like. */
+/* Peers with raw clocks of any rate. */
 static struct {
     int64_t clock_ns; /* now */
     double fraction, rate;
-    double lie; /* what its map's rate is more than what makes up for its clock's */
+    double lie; /* its map's rate minus the rate that corrects its clock */
 } peers[PEERS];
 static struct nic_time now;
 static uint32_t seq;
@@ -44,7 +44,7 @@ static struct clock *member(void)
     return c;
 }
 
-/* A packet each way with each peer, and what it publishes: the true time, its true rate, or more than that. */
+/* A packet in each direction with each peer, and its header: the true time, and its true rate or a faster one. */
 static void tick(struct clock *c)
 {
     now.ns += CLOCK_TICK_NS;
@@ -96,7 +96,7 @@ static int found(const struct clock *c)
     return count;
 }
 
-/* Fewer than half may lie, also all in one direction. Most of them are right, and not this member. */
+/* Fewer than half may lie, also all in one direction. Most peers are right, and this member is not at fault. */
 static void a_minority_that_stamps_contradict_is_found(void **state)
 {
     static const int liars[] = {1, 5, 7, 8};
@@ -111,7 +111,7 @@ static void a_minority_that_stamps_contradict_is_found(void **state)
         tick(c); /* with the first header that lies */
         const bool minority = 2 * liars[k] < PEERS;
         assert_int_equal(found(c), minority ? liars[k] : 0);
-        run(c, 20); /* a rate that is published for long is no truer */
+        run(c, 20); /* a rate doesn't become true by being published for long */
         assert_int_equal(found(c), minority ? liars[k] : 0);
         for (int i = 0; i < liars[k] && minority; i++) {
             struct clock_edge *e = &c->edges[i];
@@ -129,21 +129,21 @@ static void a_minority_that_stamps_contradict_is_found(void **state)
     }
 }
 
-/* The own map's rate is in all edges alike. */
+/* An error of the own map's rate is in all edges equally. */
 static void who_runs_falsely_itself_finds_nobody(void **state)
 {
     struct clock *c = member();
 
     for (int i = 0; i < 400; i++) {
-        c->map.y = 60e-6; /* whatever it learned */
+        c->map.y = 60e-6; /* the rate that it learned */
         tick(c);
         assert_int_equal(found(c), 0);
     }
     clock_free(c);
 }
 
-/* Clocks that change their rates by less than stamps can contradict themselves: their maps follow at once, and what stamps of
- * before prove is still of before. Some go up, some down. */
+/* Clocks change their rates by less than the least contradiction of stamps. Their maps follow at once, and earlier stamps still
+ * prove the earlier rate. Some go up, some down. */
 static void a_clock_that_changes_its_rate_is_not_found(void **state)
 {
     struct clock *c = member();
@@ -160,7 +160,7 @@ static void a_clock_that_changes_its_rate_is_not_found(void **state)
     clock_free(c);
 }
 
-/* Nor is a small lie, which moves nobody: in the age of a header it makes a nanosecond or two. */
+/* Nor is a small lie, which moves no member: within the age of a header it makes a nanosecond or two. */
 static void a_small_lie_is_not_found(void **state)
 {
     struct clock *c = member();
@@ -174,7 +174,7 @@ static void a_small_lie_is_not_found(void **state)
     clock_free(c);
 }
 
-/* Answers of the liar's other neighbours name it, whatever its packets wait for. */
+/* Answers of the liar's other neighbours name it, for whatever its packets wait. */
 static void a_false_rate_is_named(void **state)
 {
     for (int waits = 0; waits < 2; waits++) {

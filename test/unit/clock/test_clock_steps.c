@@ -1,5 +1,5 @@
-/* Whose fault it is when all edges say that a member is off: its clock stepped, its map was wrong, a part of the fleet that was
- * cut off is back, or the member is lost. */
+/* All edges show that a member is off: its clock stepped, or its map was wrong, or a separated part of the fleet is back, or the
+ * member is lost. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 static struct nic_time now;
 
-/* Has tracked for ten minutes. */
+/* A member that has tracked for ten minutes. */
 static struct clock *member(bool guarded)
 {
     const struct clock_config config = {
@@ -35,7 +35,7 @@ static struct clock *member(bool guarded)
     return c;
 }
 
-/* A tick in which packets tell that the peers are `off` ahead; queues make all of them `late`. */
+/* A tick in which packets show that the peers are `off` ahead. Queues make all packets `late`. */
 static bool tick(struct clock *c, double off, double late)
 {
     now.ns += CLOCK_TICK_NS;
@@ -189,7 +189,7 @@ static void a_map_that_drifts_off_is_no_step(void **state)
     }
 }
 
-/* It is hours off after it was off a little, which no drift does. What the filter then knows stays a variance. */
+/* It is hours off after it was off a little, which no drift does. The filter's uncertainty must stay a valid variance. */
 static void a_drift_of_hours_leaves_a_variance(void **state)
 {
     struct clock *c = member(false);
@@ -207,14 +207,14 @@ static void a_drift_of_hours_leaves_a_variance(void **state)
     assert_true(tick(c, 3e13, 0));
     for (int i = 0; i < 100; i++) {
         bank_predict(&c->bank, 0.05, true);
-        bank_update(&c->bank, 0, 621, 0.088, true); /* stops here if it is none */
+        bank_update(&c->bank, 0, 621, 0.088, true); /* this aborts if it isn't one */
     }
     bank_variance(&c->bank, &p00, &p01, &p11, &q2);
     assert_true(p00 > 0 && p11 > 0 && p00 * p11 > p01 * p01);
     clock_free(c);
 }
 
-/* The second clock ran on beside it all the time. */
+/* The second clock stayed equal to it all the time. */
 static void a_clock_that_is_vouched_for_did_not_step(void **state)
 {
     struct clock *c = member(true);
@@ -224,7 +224,7 @@ static void a_clock_that_is_vouched_for_did_not_step(void **state)
     assert_true(tick(c, 1e6, 0));
     assert_int_equal(verdicts(c), 0);
     assert_true(c->disrupted);
-    c->config.guard_is_own = false; /* nobody compares them now */
+    c->config.guard_is_own = false; /* now they are not compared */
     assert_false(calm(c, 5, 0));
     assert_false(tick(c, 1e6, 0));
     assert_true(tick(c, 1e6, 0));
@@ -232,7 +232,7 @@ static void a_clock_that_is_vouched_for_did_not_step(void **state)
     clock_free(c);
 }
 
-/* Whose map is off by some microseconds all the time has no clock that steps as much. */
+/* If the map is always off by some microseconds, an error of that size is no step of the clock. */
 static void what_scatters_is_no_step(void **state)
 {
     struct clock *c = member(false);
@@ -254,7 +254,7 @@ static void what_scatters_is_no_step(void **state)
     clock_free(c);
 }
 
-/* Of a member that a part of the fleet is back to: how many ticks until it learns anew where it is; 0: it stays. */
+/* A part of the fleet is back. Returns after how many ticks the member learns its time again; 0: it stays. */
 static int ticks_to_merge(struct clock *c)
 {
     for (int tick = 1; tick <= 30; tick++) {
@@ -268,7 +268,7 @@ static int ticks_to_merge(struct clock *c)
     return 0;
 }
 
-/* So many edges are back from a silence, and all of these are off by one and the same amount. */
+/* So many edges are back from a silence, and all of these are off by the same amount. */
 static struct clock *parted(int back, double off)
 {
     struct clock *c = member(false);
@@ -290,7 +290,7 @@ static struct clock *parted(int back, double off)
     return c;
 }
 
-/* A third of the neighbours is enough, if more than could lie: half a second of ticks later the member goes there. */
+/* A third of the neighbours is enough if that is more than could lie: after half a second of ticks the member moves there. */
 static void parts_meet_where_a_third_is_back(void **state)
 {
     static const struct {
@@ -321,7 +321,7 @@ enum parted_how {
     HOWS
 };
 
-/* What says nothing of where another part is doesn't send the member there. */
+/* Edges that don't show where another part is don't move the member there. */
 static void what_tells_of_no_other_part_changes_nothing(void **state)
 {
     for (enum parted_how how = 0; how < HOWS; how++) {
@@ -344,20 +344,20 @@ static void what_tells_of_no_other_part_changes_nothing(void **state)
     }
 }
 
-/* Of twelve that are back so many are `off` by that amount, more or less by up to `scatter`; the rest by another one. */
+/* Of twelve that are back `count` are off by `off`, with up to `scatter`. The rest are off by another amount. */
 static struct clock *agreeing(int count, double off, double scatter)
 {
     struct clock *c = parted(PEERS, off);
 
     for (int i = 0; i < PEERS; i++) {
         const double part =
-            (double)i / (PEERS - 1) - 0.5; /* the middle is what all are compared with */
+            (double)i / (PEERS - 1) - 0.5; /* all are compared with the middle one */
         c->edges[i].raw_ns = i < count ? off + 2 * scatter * part : off * (i + 1);
     }
     return c;
 }
 
-/* Four fifths have to tell the same, to a tenth of it or two microseconds. */
+/* Four fifths must show the same, to a tenth of it or to two microseconds. */
 static void parts_meet_by_most_of_them(void **state)
 {
     static const struct {
@@ -375,7 +375,7 @@ static void parts_meet_by_most_of_them(void **state)
     }
 }
 
-/* As many as may lie move nobody, though they are a third of those that track. */
+/* As many as may lie move no member, even if they are a third of those that track. */
 static void as_many_as_may_lie_are_no_part(void **state)
 {
     struct clock *c = parted(3, 1e6);
@@ -391,7 +391,7 @@ static void as_many_as_may_lie_are_no_part(void **state)
     clock_free(c);
 }
 
-/* Far beyond what a queue or a step is: nobody waits to see whether it stays so. */
+/* Far more than a queue or a step: the member doesn't wait to see if it lasts. */
 static void a_part_of_another_time_is_met_at_once(void **state)
 {
     struct clock *c = parted(PEERS, 1e6);
@@ -405,7 +405,7 @@ static void a_part_of_another_time_is_met_at_once(void **state)
     clock_free(c);
 }
 
-/* It has to last: after a tick without, all ticks are waited for again. */
+/* It has to last: after a tick without it the count begins again. */
 static void parts_that_agree_for_a_moment_do_not_meet(void **state)
 {
     struct clock *c = parted(PEERS, 1e6);
@@ -420,7 +420,7 @@ static void parts_that_agree_for_a_moment_do_not_meet(void **state)
     clock_free(c);
 }
 
-/* Seconds until a member with so many of its edges in gate learns anew; 0: it never does. */
+/* Seconds until a member with so many of its edges in gate learns its time again; 0: it never does. */
 static double seconds_to_lost(struct clock *c, int in_gate)
 {
     for (int i = 0; i < PEERS; i++) {
@@ -448,7 +448,7 @@ static void who_is_lost_learns_anew(void **state)
 
     assert_true(fabs(seconds_to_lost(c, 5) - 2) < 0.11);
     clock_set_phase(c, CLOCK_TRACK);
-    assert_true(fabs(seconds_to_lost(c, 5) - 5) < 0.11); /* it is given time to come into step */
+    assert_true(fabs(seconds_to_lost(c, 5) - 5) < 0.11); /* it gets time to come into step */
     clock_free(c);
 
     c = parted(0, 0);
@@ -456,7 +456,7 @@ static void who_is_lost_learns_anew(void **state)
     clock_free(c);
 }
 
-/* Edges that have no vote, or are to nobody who tracks, are no reason to stay. */
+/* Edges that have no vote, or whose peers don't track, are no reason to stay. */
 static void who_is_with_nobody_is_lost(void **state)
 {
     for (int witnesses = 0; witnesses < 2; witnesses++) {
@@ -501,7 +501,7 @@ static void who_scatters_more_than_others_is_lost(void **state)
     }
 }
 
-/* Its own mistakes have widened what it takes for noise: it begins as it did. */
+/* Its own errors have widened its estimate of noise: that begins anew. */
 static void who_is_lost_forgets_its_noise(void **state)
 {
     struct clock *c = parted(0, 0);
@@ -514,7 +514,7 @@ static void who_is_lost_forgets_its_noise(void **state)
     clock_free(c);
 }
 
-/* The neighbours may be lost themselves; and who is held up, or has paths to learn, can have nothing in gate. */
+/* The neighbours may be lost themselves. And a member that is held up, or is learning paths, can have nothing in gate. */
 static void who_is_not_alone_is_not_lost(void **state)
 {
     struct clock *c = parted(0, 0);
@@ -537,7 +537,7 @@ static void who_is_not_alone_is_not_lost(void **state)
         }
         assert_true(seconds_to_lost(c, 0) == 0);
         for (int i = 0; i < PEERS; i++) {
-            c->edges[i].out_since_s = 0.5; /* of late: no excuse for what it has not got */
+            c->edges[i].out_since_s = 0.5; /* recently: no excuse for what is missing */
         }
         assert_true(seconds_to_lost(c, 0) > 1.9);
         clock_free(c);

@@ -1,5 +1,5 @@
-/* Which timeline a member is on: it follows the smallest founder until it is settled, and afterwards only many, for long or
- * older. */
+/* A member's timeline: it follows the smallest founder until it is settled. Afterwards only many change it, for long, or older
+ * ones. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static int end(void **state)
     return 0;
 }
 
-/* So many ticks with the first `others` of `live` peers on the other timeline, which is so old. */
+/* So many ticks with the first `others` of `live` peers on the other timeline, which has that age. */
 static void ticks(int count, int live, int others, double age_s)
 {
     for (int t = 0; t < count; t++) {
@@ -71,7 +71,8 @@ static void settle(void)
     assert_true(c->settled);
 }
 
-/* Half of the neighbours on one's label settle; a quarter keep it; a member that holds stays so with nobody. */
+/* With half of the neighbours on its label a member settles. A quarter keeps it settled. A member that holds stays settled with
+ * none. */
 static void half_settle_and_a_quarter_keep(void **state)
 {
     ticks(1, 5, 0, 0);
@@ -90,7 +91,7 @@ static void half_settle_and_a_quarter_keep(void **state)
     c->phase = (enum clock_phase)(CLOCK_TRACK - 1);
     ticks(1, PEERS, 0, 0);
     assert_false(c->settled);
-    ticks(1, PEERS, 0, 0); /* who doesn't track doesn't settle */
+    ticks(1, PEERS, 0, 0); /* a member that doesn't track doesn't settle */
     assert_false(c->settled);
 }
 
@@ -153,7 +154,7 @@ static void before_it_is_settled_it_follows_the_smallest_founder(void **state)
     assert_true(told);
 }
 
-/* A settled one changes for an older timeline of half of its neighbours, at once. */
+/* A settled member changes at once to an older timeline of half of its neighbours. */
 static void half_that_are_older_win(void **state)
 {
     static const struct {
@@ -170,13 +171,13 @@ static void half_that_are_older_win(void **state)
         const double own_s = (double)(now.ns - c->born.ns) * 1e-9;
         ticks(1, PEERS, cases[i].others, floor(own_s) + cases[i].older_s);
         assert_int_equal(c->timeline == OTHER, cases[i].moves);
-        if (cases[i].moves) { /* its age goes with it */
+        if (cases[i].moves) { /* its age comes with it */
             assert_in_range(now.ns - c->born.ns, 100 * NS_PER_S, 111 * NS_PER_S);
         }
     }
 }
 
-/* For a younger one it takes two thirds, for three seconds without a break. */
+/* To a younger one it changes for two thirds, for three seconds without a break. */
 static void two_thirds_for_three_seconds_win(void **state)
 {
     settle();
@@ -198,12 +199,12 @@ static void two_thirds_for_three_seconds_win(void **state)
     ticks(1, PEERS, 7, 0); /* a break */
     ticks(almost, PEERS, 8, 0);
     assert_int_equal(c->timeline, OWN);
-    ticks(1, PEERS, 0, 0); /* and another: nobody is on another one */
+    ticks(1, PEERS, 0, 0); /* and another tick: no peer is on another one */
     ticks(almost, PEERS, 8, 0);
     assert_int_equal(c->timeline, OWN);
 }
 
-/* A name holds its founder, and no two foundings have one name. */
+/* A name contains its founder, and no two foundings have one name. */
 static void a_founded_timeline_is_named_after_its_founder(void **state)
 {
     timeline_found(c, now);
@@ -218,8 +219,8 @@ static void a_founded_timeline_is_named_after_its_founder(void **state)
     assert_int_not_equal(c->timeline, CLOCK_TIMELINE_NONE);
 }
 
-/* Of what is heard before anybody is settled, the smallest founder; of one founder's two, the smaller label. Who is settled comes
- * before who isn't, and a witness says nothing. */
+/* Before any peer is settled, the smallest founder is followed; of one founder's two the smaller label. A settled peer comes
+ * before others, and a witness doesn't count. */
 static void the_smallest_of_several_is_followed(void **state)
 {
     static const struct {
@@ -259,7 +260,7 @@ static void the_smallest_of_several_is_followed(void **state)
     }
 }
 
-/* The age of a timeline is the middle of what its members say: one of them that lies moves it little. */
+/* The age of a timeline is the middle of its members' values: one that lies moves it little. */
 static void an_age_is_the_middle_one(void **state)
 {
     now.ns += 100 * NS_PER_S;

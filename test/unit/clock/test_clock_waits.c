@@ -1,4 +1,4 @@
-/* Edges whose packets all wait for frames: what their mean tells, whom it moves, and who can't use it to move anybody. */
+/* Edges whose packets all wait for frames: what their mean shows, which member it moves, and when it must not move one. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static struct clock *member(int peers)
     return c;
 }
 
-/* A packet that takes so long by a peer whose clock is `ahead` of the own. */
+/* A packet that takes so long, with a peer whose clock is `ahead` of the own one. */
 static void packet(struct clock *c, int edge, bool forward, double takes, double ahead)
 {
     const int64_t at = now.ns - 10 * NS_PER_MS;
@@ -48,7 +48,7 @@ static void packet(struct clock *c, int edge, bool forward, double takes, double
     clock_on_point(c, now, &p);
 }
 
-/* A probe at ports that are always full: it waits for the rest of a frame at each. One of three is of the jobs' class. */
+/* A probe at ports that are always full: it waits for the rest of a frame at each. One port of three is in the jobs' class. */
 static double waits(struct prng *p, int ports)
 {
     const bool of_job = prng_uniform(p) < 0.33;
@@ -60,8 +60,9 @@ static double waits(struct prng *p, int ports)
     return sum;
 }
 
-/* Five peers, `ahead` of this member, with so many full ports on the way there and back. By how much theta is wrong after so many
- * seconds, the mean of all over the last thirty; how much of that time edges take all packets to wait alike. */
+/* Five peers, `ahead` of this member, with so many full ports in each direction. Returns the error of theta after so many
+ * seconds, as the mean over the last thirty. *ret_alike: the share of that time in which edges treat all packets as waiting
+ * alike. */
 static double place_among_waits(int64_t ahead, int there, int back, int seconds, double *ret_alike)
 {
     struct clock *c = member(5);
@@ -90,8 +91,8 @@ static double place_among_waits(int64_t ahead, int there, int back, int seconds,
     return off / 3000;
 }
 
-/* Hardly a packet is in time, and the earliest have waited a little, too. But all wait alike: what those of one direction take
- * longer than the others is twice what the peer is ahead. */
+/* Hardly a packet is in time, and the earliest have waited a little, too. But all wait alike: the difference of the two
+ * directions is twice the peer's lead. */
 static void packets_that_all_wait_tell_by_their_mean(void **state)
 {
     double alike;
@@ -103,7 +104,8 @@ static void packets_that_all_wait_tell_by_their_mean(void **state)
     (void)state;
 }
 
-/* However long they do: what all wait for is a queue, no longer way. Taken for one, it would be in m, and theta off by a part. */
+/* However long that lasts: a wait of all packets is a queue, and no longer path. Otherwise it would be in m, and theta would be
+ * off by a part of it. */
 static void packets_that_all_wait_are_no_longer_way(void **state)
 {
     double alike;
@@ -130,7 +132,7 @@ static void all_wait(struct clock *c, int edge, double ahead)
     e->info_mean = 1 / e->wait_var;
 }
 
-/* They count, and are late for all that: nobody is told that most come in time. */
+/* They count, but they are late: the member doesn't report that most come in time. */
 static void packets_that_all_wait_are_not_in_gate(void **state)
 {
     struct clock *c = member(1);
@@ -154,7 +156,8 @@ static void packets_that_all_wait_are_not_in_gate(void **state)
     (void)state;
 }
 
-/* By their mean a peer behind three full ports, who has one on the way back, would be a frame's wait of 1.85 us ahead. */
+/* A peer is behind three full ports, and has one in the other direction: by its mean it would be a frame's wait of 1.85 us
+ * ahead. */
 static void who_waits_longer_one_way_tells_nothing_by_that(void **state)
 {
     double alike;
@@ -186,7 +189,7 @@ static struct clock *member_of(int peers, int waiting, double ahead)
     return c;
 }
 
-/* What that member moves by, beside its filter. */
+/* How far that member moves by this, without its filter. */
 static double follow(struct clock *c)
 {
     double dx, dy;
@@ -216,7 +219,7 @@ static void set_ahead(struct clock *c, int edge, double ahead)
     c->edges[edge].expected_ns = c->edges[edge].level_ns = ahead;
 }
 
-/* So few that all of them may lie, or no quarter of all, or all in gate too few to move anybody. */
+/* So few that all of them may lie, or less than a quarter of all, or too few of all in gate to move a member. */
 static void it_follows_no_few(void **state)
 {
     assert_true(follow(member_of(PEERS, 4, 1000)) == 0);
@@ -240,7 +243,7 @@ static void it_follows_no_few(void **state)
     (void)state;
 }
 
-/* Three edges to one peer are one of them, and tell as much as one. */
+/* Three edges to one peer count as one of them. */
 static void edges_to_one_peer_are_one_that_waits(void **state)
 {
     struct clock *c = member_of(PEERS, 4, 1000);
@@ -258,7 +261,7 @@ static void edges_to_one_peer_are_one_that_waits(void **state)
     (void)state;
 }
 
-/* Five wait, and four of them lie, as far off as they like and with any scatter: no more comes of it than of honest ones. */
+/* Five wait, and four of them lie, by any amount and with any scatter: they have no more effect than honest ones. */
 static void liars_that_wait_pull_no_more_than_others(void **state)
 {
     const double most = follow(member_of(PEERS, 5, 1e5));
@@ -277,7 +280,7 @@ static void liars_that_wait_pull_no_more_than_others(void **state)
     (void)state;
 }
 
-/* The bounds of all honest edges exclude that it is off by more than 100 ns. */
+/* By the bounds of all honest edges it can't be off by more than 100 ns. */
 static void it_follows_no_further_than_stamps_prove(void **state)
 {
     struct clock *c = member_of(PEERS, 8, 1000);
@@ -293,7 +296,7 @@ static void it_follows_no_further_than_stamps_prove(void **state)
     (void)state;
 }
 
-/* The filter is 60 us off, and so are those that wait: both together move the map by 25 us and 2 ppm in a tick. */
+/* The filter is 60 us off, and so are those that wait: together they move the map by 25 us and 2 ppm in a tick. */
 static void both_together_are_one_move(void **state)
 {
     for (double off = -60e3; off <= 60e3; off += 120e3) {
@@ -326,8 +329,8 @@ static void both_together_are_one_move(void **state)
     (void)state;
 }
 
-/* Honest peers in time, or from 10 s on behind full queues; the last ones lie: they have their packets wait for 3 us, to 1, and
- * hear how far to go. */
+/* Honest peers in time, or from 10 s on behind full queues. The last ones lie: they delay their packets by 3 us with a scatter of
+ * 1, and know how far to go. */
 struct lie {
     int liars, hushed;
     bool pulses; /* of 0.4 s every six, else steadily just below where they would be parked */
@@ -342,7 +345,7 @@ static double liars_theta(const struct clock *c, const struct lie *lie, int tick
     return own + (!lie->pulses ? 500 : tick % 120 < 8 ? 1700 : 0);
 }
 
-/* Ends as far off as that; its own crystal wanders by 10 ppb in a root second. */
+/* Returns the final error. The own crystal wanders by 10 ppb per root second. */
 static double lie_to(const struct lie *lie, double *ret_rms)
 {
     struct clock *c = member(PEERS);
