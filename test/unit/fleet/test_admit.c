@@ -1,4 +1,4 @@
-/* May this host join? What is bad is said, what isn't the host's own fault isn't, and what nobody measured is unknown. */
+/* May this host join? Bad values are reasons. Faults that aren't the host's own are none. What was not measured is unknown. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #define PEERS 6
 
-/* Two NICs, PEERS peers, two ports: both directions of all; and paths among the peers. */
+/* Two NICs, PEERS peers, two ports: all of these in both directions, and paths among the peers. */
 static struct admit_path paths[400];
 static uint32_t count;
 static int64_t scratch[ARRAY_COUNT(paths)];
@@ -60,7 +60,7 @@ static const struct admit_reason *said(enum admit_kind kind)
     return NULL;
 }
 
-/* Of own paths of this NIC and direction. */
+/* For each own path of this NIC in this direction. */
 #define EACH_OWN(n, o)                                                                             \
     for (struct admit_path *p = paths; p < paths + count; p++)                                     \
         if (p->own && p->nic == (n) && p->out == (o))
@@ -89,7 +89,7 @@ static void a_slow_direction_is_named(void **state)
     assert_int_equal(r->paths_bad, 2 * PEERS);
     assert_in_range(r->value, 94000, 95000);
     assert_in_range(r->cohort, 4100, 4400);
-    assert_null(said(ADMIT_TAIL)); /* the same thing isn't said twice */
+    assert_null(said(ADMIT_TAIL)); /* one reason isn't given twice */
     assert_int_equal(reason_count, 4);
 }
 
@@ -105,7 +105,7 @@ static void a_slow_tail_is_another_thing(void **state)
     assert_non_null(said(ADMIT_TAIL));
 }
 
-/* As much slower, but so is everybody; or by less than the clocks can tell. */
+/* The host is slower, but so are all others; or it is slower by less than the clocks can show. */
 static void who_is_as_slow_as_all_is_not_blamed(void **state)
 {
     fill();
@@ -120,7 +120,7 @@ static void who_is_as_slow_as_all_is_not_blamed(void **state)
         p->bound_ns = 100000;
     }
     assert_int_equal(judge(), ADMIT_YES);
-    fill(); /* three of the cohort's 24 paths are as slow: that it has such paths is its own */
+    fill(); /* three of the cohort's 24 paths are as slow: the host's own are still its fault */
     uint32_t slow = 0;
     for (uint32_t i = 0; i < count && slow < 3; i++) {
         if (!paths[i].own) {
@@ -135,7 +135,7 @@ static void who_is_as_slow_as_all_is_not_blamed(void **state)
     assert_int_equal(judge(), ADMIT_YES);
 }
 
-/* What swallows a quarter of everybody's ways is the fabric; what swallows nearly all of one NIC's is that NIC. */
+/* If a quarter of everybody's ways are dead, it is the fabric. If nearly all of one NIC's are dead, it is that NIC. */
 static void dead_paths_count_beside_the_cohorts(void **state)
 {
     uint32_t turn = 0;
@@ -153,7 +153,7 @@ static void dead_paths_count_beside_the_cohorts(void **state)
     assert_int_equal(judge(), ADMIT_YES);
     assert_int_equal(said(ADMIT_SHARED)->paths_bad, 3);
     assert_int_equal(said(ADMIT_SHARED)->cohort, 250000);
-    assert_int_equal(reason_count, 5); /* beside it, it is well */
+    assert_int_equal(reason_count, 5); /* compared with that it is well */
     turn = 0;
     EACH_OWN(0, true)
     {
@@ -162,7 +162,7 @@ static void dead_paths_count_beside_the_cohorts(void **state)
     assert_int_equal(judge(), ADMIT_NO);
     assert_int_equal(said(ADMIT_DEAD)->paths_bad, 9);
     assert_null(said(ADMIT_SHARED));
-    fill(); /* across leaves all is well for others: what is dead there isn't excused by what is dead on leaves */
+    fill(); /* across leaves all is well for others: dead paths within leaves are no excuse there */
     for (uint32_t i = 0; i < count; i++) {
         paths[i].near = !paths[i].own;
         paths[i].answered = paths[i].own ? 100 : 0;
@@ -193,7 +193,7 @@ static void loss_counts_beside_the_cohorts(void **state)
     assert_int_equal(judge(), ADMIT_YES);
 }
 
-/* Which path shows it, out of paths in no order; and how many are alike. */
+/* Which path is the example, of paths in any order; and how many are alike. */
 static void the_worst_path_is_named(void **state)
 {
     static const int64_t far_ns[] = {90000, 40000, 95000, 30000, 99000, 50000,
@@ -226,7 +226,7 @@ static void the_worst_path_is_named(void **state)
     assert_int_equal(said(ADMIT_LOSSY)->paths, k);
     assert_int_equal(said(ADMIT_LOSSY)->paths_bad, k / 2);
     assert_int_equal(said(ADMIT_LOSSY)->value, (9 + k / 2 - 1) * 1000000 / (100 * k));
-    /* a host that is well: the slowest of all its paths, on its own leaf or not */
+    /* a host that is well: the slowest of all its paths, within its leaf or not */
     for (int near_is_slowest = 0; near_is_slowest < 2; near_is_slowest++) {
         fill();
         k = 0;
@@ -253,7 +253,7 @@ static void the_worst_path_is_named(void **state)
     }
 }
 
-/* Near and far paths are of two kinds: the one kind's limit says nothing of the other's paths. */
+/* Near and far paths are judged separately: the limit of one kind doesn't apply to the other. */
 static void near_paths_are_judged_by_near_ones(void **state)
 {
     fill();
@@ -263,7 +263,7 @@ static void near_paths_are_judged_by_near_ones(void **state)
     }
     EACH_OWN(1, true)
     {
-        p->near = true; /* 4 us are well beside far ones, and slow beside near ones */
+        p->near = true; /* 4 us are well for a far path, and slow for a near one */
         p->owd_ns_p50 += 3000;
     }
     assert_int_equal(judge(), ADMIT_NO);
@@ -271,7 +271,7 @@ static void near_paths_are_judged_by_near_ones(void **state)
     assert_in_range(said(ADMIT_SLOW)->cohort, 1000, 1120);
 }
 
-/* All paths of the cohort alike, of the host's NIC 0 sending too. */
+/* Sets all paths of the cohort alike, also those from the host's NIC 0. */
 static void level_out(int64_t p50, int64_t p99)
 {
     fill();
@@ -290,7 +290,7 @@ static uint32_t reasons_of(uint32_t nic, bool out)
     return found;
 }
 
-/* Half again as slow as the cohort, the tail three times, and 2 and 20 us more: up to there it is well. */
+/* A host may be half again as slow as the cohort, its tail three times, plus 2 and 20 us: up to there it is well. */
 static void the_limit_itself_is_well(void **state)
 {
     static const struct {
@@ -312,14 +312,14 @@ static void the_limit_itself_is_well(void **state)
         assert_non_null(said(cases[i].kind));
     }
     uint32_t k = 0;
-    level_out(4000, 7000); /* only those beyond it are counted as slow */
+    level_out(4000, 7000); /* only paths beyond the limit count as slow */
     EACH_OWN(0, true)
     {
         p->owd_ns_p50 = k++ < 5 ? 8000 : 9000;
     }
     assert_int_equal(judge(), ADMIT_NO);
     assert_int_equal(said(ADMIT_SLOW)->paths_bad, k - 5);
-    level_out(4000, 7000); /* what others' clocks can't tell excuses nobody */
+    level_out(4000, 7000); /* what others' clocks can't show is no excuse */
     EACH_OWN(0, true)
     {
         p->bound_ns = 100000;
@@ -331,7 +331,7 @@ static void the_limit_itself_is_well(void **state)
         widest = widest == UINT32_MAX ? (uint32_t)(p - paths) : widest;
     }
     assert_int_equal(judge(), ADMIT_NO);
-    paths[widest].bound_ns = 100000; /* its own can't tell: the widest of them counts */
+    paths[widest].bound_ns = 100000; /* its own can't show it: the widest counts */
     assert_int_equal(judge(), ADMIT_YES);
 }
 
@@ -359,7 +359,8 @@ static enum admit_kind dead_of(uint32_t cohort_dead, uint32_t own_dead)
     return ADMIT_WELL;
 }
 
-/* Its own: three times its cohort's share and three more, or the better half of the ways that are left to others. */
+/* Dead paths are its own fault beyond three times its cohort's share plus three, or beyond half of the ways that work for
+ * others. */
 static void how_many_dead_paths_are_its_own(void **state)
 {
     static const struct {
@@ -376,11 +377,11 @@ static void how_many_dead_paths_are_its_own(void **state)
     assert_int_equal(dead_of(0, 8), ADMIT_DEAD);
     EACH_OWN(0, true)
     {
-        p->owd_ns_p50 = p->answered == 0 ? 90000 : 4000; /* of a round before: says nothing now */
+        p->owd_ns_p50 = p->answered == 0 ? 90000 : 4000; /* of a round before: doesn't count */
     }
     assert_int_equal(judge(), ADMIT_NO);
     assert_null(said(ADMIT_SLOW));
-    assert_int_equal(reasons_of(0, true), 1); /* and nobody calls it well as well */
+    assert_int_equal(reasons_of(0, true), 1); /* and it isn't called well, too */
 }
 
 static void lose(uint32_t sent, int32_t own, int32_t cohort)
@@ -396,13 +397,13 @@ static void lose(uint32_t sent, int32_t own, int32_t cohort)
     }
 }
 
-/* Three lost packets, more than one in a thousand, and more than twice what others lose. */
+/* Three lost packets, more than one in a thousand, and more than twice the others' loss. */
 static void how_much_loss_is_its_own(void **state)
 {
     lose(100, 0, 0);
     paths[2].lost = ADMIT_LOST_MIN;
     assert_int_equal(judge(), ADMIT_NO);
-    assert_int_equal(reason_count, 4); /* lossy, and not well as well */
+    assert_int_equal(reason_count, 4); /* lossy, and not called well, too */
     lose(1000, 1, 0);                  /* 1000 ppm */
     assert_int_equal(judge(), ADMIT_YES);
     lose(999, 1, 0);
@@ -414,13 +415,13 @@ static void how_much_loss_is_its_own(void **state)
     lose(100, 0, 0);
     paths[2].lost = -1; /* not known */
     assert_int_equal(judge(), ADMIT_YES);
-    paths[2].measured = false; /* and of what wasn't measured nothing is */
+    paths[2].measured = false; /* and what wasn't measured is not called anything */
     paths[2].lost = 50;
     assert_int_equal(judge(), ADMIT_UNKNOWN);
     assert_null(said(ADMIT_LOSSY));
 }
 
-/* How many weren't measured, which one for example, and nothing else is said of that NIC and direction. */
+/* The number of paths that weren't measured, with an example, is the only reason for that NIC and direction. */
 static void what_is_missing_is_counted(void **state)
 {
     static const enum admit_kind kinds[] = {ADMIT_UNMEASURED, ADMIT_TIMELESS};
@@ -442,12 +443,12 @@ static void what_is_missing_is_counted(void **state)
         assert_int_equal(said(kinds[i])->worst, first);
         assert_int_equal(reasons_of(1, false), 1);
     }
-    fill(); /* nothing was sent there: that it didn't answer says nothing */
+    fill(); /* nothing was sent there, so a missing answer shows nothing */
     paths[0].sent = paths[0].answered = 0;
     assert_int_equal(judge(), ADMIT_UNKNOWN);
     assert_null(said(ADMIT_DEAD));
     uint32_t k = 0, slowest = 0;
-    fill(); /* alone: what there is is told */
+    fill(); /* alone: the measured ones are reported */
     EACH_OWN(0, true)
     {
         p->near = true;
@@ -460,7 +461,7 @@ static void what_is_missing_is_counted(void **state)
     assert_int_equal(reasons_of(0, true), 1);
 }
 
-/* The slowest path of a NIC and direction is one of its own, by its middle and not by its tail. */
+/* The slowest path of a NIC and direction is one of its own, by its median and not by its tail. */
 static void well_names_its_own_slowest(void **state)
 {
     for (int near = 0; near < 2; near++) {
@@ -527,7 +528,7 @@ static void what_nobody_measured_is_unknown(void **state)
     assert_int_equal(
         admit_judge(paths, count, 3, scratch, reasons, ARRAY_COUNT(reasons), &reason_count),
         ADMIT_UNKNOWN);
-    fill(); /* nobody to compare with: near ones among far ones */
+    fill(); /* nobody to compare with: near paths, and others have only far ones */
     EACH_OWN(0, true)
     {
         p->near = true;
@@ -537,7 +538,7 @@ static void what_nobody_measured_is_unknown(void **state)
     count = 0;
     assert_int_equal(judge(), ADMIT_UNKNOWN);
     fill();
-    paths[0].measured = false; /* a no stays one */
+    paths[0].measured = false; /* a no stays a no */
     paths[1].answered = 0;
     assert_int_equal(judge(), ADMIT_NO);
 }

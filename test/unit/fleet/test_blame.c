@@ -1,4 +1,4 @@
-/* Is a job slow because of the network? Both answers take evidence. */
+/* Is a job slow because of the network? Either answer needs evidence. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,9 +22,9 @@ static void a_quiet_network_is_innocent(void **state)
     assert_string_equal(blame_answer(blame_judge(&s)), "no");
     s.sender_ns = 8000000; /* the job itself is slow */
     assert_int_equal(blame_judge(&s), BLAME_NOT);
-    s.network_ns = 6000000; /* the network too, but less */
+    s.network_ns = 6000000; /* the network, too, but less */
     assert_int_equal(blame_judge(&s), BLAME_NOT);
-    s.floor_ns = s.network_ns - 1000; /* far away, and no wait */
+    s.floor_ns = s.network_ns - 1000; /* far away, without a wait */
     s.sender_ns = 0;
     assert_int_equal(blame_judge(&s), BLAME_NOT);
 }
@@ -39,7 +39,7 @@ static void who_waits_in_the_network_says_so(void **state)
     assert_int_equal(blame_judge(&s), BLAME_NOT);
 }
 
-/* Longer between hosts than at both of them together. */
+/* The delay between hosts is larger than at both hosts together. */
 static void what_waits_at_the_ends_is_not_the_network(void **state)
 {
     struct blame_signals s = quiet;
@@ -58,7 +58,7 @@ static void a_lane_that_it_took_is_evidence(void **state)
     struct blame_signals s = quiet;
     s.lanes_down = 1;
     assert_int_equal(blame_judge(&s), BLAME_BROKEN);
-    s.ranks_heard = 1; /* those that are heard have seen it */
+    s.ranks_heard = 1; /* the ranks that are heard measured it */
     assert_int_equal(blame_judge(&s), BLAME_BROKEN);
     s = quiet;
     s.faults = 2;
@@ -74,7 +74,7 @@ static void what_is_not_known_is_not_no(void **state)
     struct blame_signals s = quiet;
     s.ranks_heard = 3;
     assert_string_equal(blame_answer(blame_judge(&s)), "unknown");
-    s.ranks = 0; /* nobody said how many there are: those that are heard */
+    s.ranks = 0; /* the number of ranks is unknown: those that are heard count */
     assert_int_equal(blame_judge(&s), BLAME_NOT);
     s.ranks_heard = 0;
     assert_int_equal(blame_judge(&s), BLAME_UNHEARD);
@@ -83,8 +83,8 @@ static void what_is_not_known_is_not_no(void **state)
     assert_int_equal(blame_judge(&s), BLAME_UNTIMED);
 }
 
-/* Medians over flows that arrive, not over those that send or whose delay isn't known; the first lane down is pointed out; an
- * old fault is forgotten. */
+/* Medians over flows that arrive. Flows that send, or have no known delay, don't count. The first lane that is down is named. An
+ * old fault is dropped. */
 static void ranks_are_added_up(void **state)
 {
     static struct blame_book b;

@@ -1,5 +1,4 @@
-/* The fabric without a controller: what one host may name, trunks that are forgotten to make room, looks, and the elements that
- * findings mean. */
+/* The fabric without a controller: what one host may name, trunks that make room, looks, and the elements of findings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +46,8 @@ static struct fabric_way way(uint32_t a, uint32_t b, uint32_t c)
     return (struct fabric_way){.hops = 3, .switches = {(uint16_t)a, (uint16_t)b, (uint16_t)c}};
 }
 
-/* A host may name so many that nobody else has; it goes on naming those that are known, and others are not the worse for it. */
+/* A host may name a limited number of switches that no other host has. It may still name known ones, and other hosts are not
+ * affected. */
 static void a_host_names_so_many(void **state)
 {
     uint32_t named = 0, others = 0;
@@ -70,7 +70,7 @@ static void a_host_names_so_many(void **state)
     assert_false(refused);
 }
 
-/* An address is the leaf's beside it, if that is known; a name stays. */
+/* An address belongs to the leaf beside it, if that is known. A name stays. */
 static void an_address_is_a_leaf(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void an_address_is_a_leaf(void **state)
     assert_string_equal(fabric_name_of("spine3", "leafA"), "spine3");
 }
 
-/* A trunk is gone from the moment its last way is, is kept for a day, and is the same one when it comes back. */
+/* A trunk is gone when its last way is. It is kept for a day, and if it comes back it is the same one. */
 static void a_trunk_goes(void **state)
 {
     const struct fabric_way one = way(add("leaf0"), add("spine0"), add("leaf1"));
@@ -100,7 +100,7 @@ static void a_trunk_goes(void **state)
     assert_int_equal(f->trunks[0].ways, 1);
 }
 
-/* A look is due once in a report's time. Of many good paths an even part is looked at, of bad ones all. */
+/* A look is due once in a report's time. It takes an even part of many good paths, and all bad ones. */
 static void a_look_takes_all_that_are_bad(void **state)
 {
     uint32_t good = 0, bad = 0;
@@ -116,7 +116,7 @@ static void a_look_takes_all_that_are_bad(void **state)
     assert_int_equal(bad, 1100);
 }
 
-/* What nobody reports of is not good; a good way acquits, and the best delay is the trunk's. */
+/* A trunk without reports is not good. A good way acquits it, and its delay is the best way's. */
 static void a_trunk_is_as_good_as_its_best_way(void **state)
 {
     const struct fabric_way one = way(add("leaf0"), add("spine0"), add("leaf1"));
@@ -140,7 +140,7 @@ static void a_trunk_is_as_good_as_its_best_way(void **state)
     assert_int_equal(f->trunks[0].loss_ppm, 100);
 }
 
-/* A route has its boxes if all of its switches are known to findings; a trunk is told from the leaf upwards, either way. */
+/* A route has its boxes if findings can name all of its switches. A trunk is named from the leaf upwards, in both directions. */
 static void elements_and_back(void **state)
 {
     const uint32_t leaf = add("leaf2"), spine = add("spine1"), other = add("leaf3"),
@@ -154,7 +154,7 @@ static void elements_and_back(void **state)
     assert_int_equal(r.box_count, 3);
     assert_int_equal(r.boxes[1].key, spine);
     assert_int_equal(r.boxes[1].kind, ELEMENT_SPINE);
-    e.a = spine; /* packets that go down */
+    e.a = spine; /* packets on their way down */
     e.b = leaf;
     const struct element down = fabric_element(f, &e);
     assert_int_equal(down.kind, ELEMENT_TRUNK);
@@ -181,7 +181,7 @@ static struct place router(const char *address)
     return p;
 }
 
-/* One place a way, by the address that it answers with; whose way, whose word the switch's name is. */
+/* One place on a way, with the address that answers there; the host whose way it is; the host that gives the switch's name. */
 static struct fabric_way answer_beside(uint32_t number, const char *address, uint32_t host,
                                        uint32_t namer)
 {
@@ -197,7 +197,8 @@ static struct fabric_way answer(uint32_t number, const char *address, uint32_t h
 
 enum { LIAR = 99 };
 
-/* One host comes first, and tells of one switch the address of another: two who know better outweigh it, and it is known. */
+/* One host comes first and reports another switch's address for a switch. Two hosts that report the right one outweigh it, and
+ * the lie is found. */
 static void an_address_is_whose_most_hosts_tell(void **state)
 {
     const uint32_t leaf = add("tor-1"), spine = add("10.0.0.9"), evil = add("evil");
@@ -210,12 +211,12 @@ static void an_address_is_whose_most_hosts_tell(void **state)
     liar[1] = answer(leaf, "10.0.0.9", LIAR);
     liar[2] = answer(evil, "10.0.1.1", LIAR);
     fabric_on_ways(f, liar, 3, at(1));
-    assert_int_equal(fabric_find_place(f, &of_spine), leaf); /* nobody contradicts so far */
+    assert_int_equal(fabric_find_place(f, &of_spine), leaf); /* no other report yet */
     assert_int_equal(fabric_contradicted(f, LIAR, liar, 3, &from, &other), 0);
     for (uint32_t i = 0; i < 2; i++) {
         honest[i][0] = answer(leaf, "10.0.1.1", i);
         honest[i][1] = answer(spine, "10.0.0.9", i);
-        honest[i][2] = honest[i][1]; /* told twice by one host: one vote */
+        honest[i][2] = honest[i][1]; /* reported twice by one host: one vote */
         fabric_on_ways(f, honest[i], 3, at(2));
     }
     assert_int_equal(fabric_find_place(f, &of_spine), spine);
@@ -225,12 +226,12 @@ static void an_address_is_whose_most_hosts_tell(void **state)
     assert_int_equal(fabric_contradicted(f, LIAR, liar, 3, &from, &other), evil);
     assert_int_equal(other, leaf);
     assert_int_equal(fabric_contradicted(f, 0, honest[0], 3, &from, &other), 0);
-    fabric_on_ways_gone(f, honest[0], 3, at(3)); /* their votes go with them */
+    fabric_on_ways_gone(f, honest[0], 3, at(3)); /* their votes are removed with them */
     fabric_on_ways_gone(f, honest[1], 3, at(3));
     assert_int_equal(fabric_find_place(f, &of_spine), leaf);
 }
 
-/* It tells one address more with each of its tables. */
+/* A host reports one more address with each of its tables. */
 static void one_host_fills_no_switch(void **state)
 {
     const uint32_t leaf = add("tor-1");
@@ -256,7 +257,7 @@ static void one_host_fills_no_switch(void **state)
     assert_memory_equal(fabric_element(f, &e).a.address, of_leaf.address, 16);
 }
 
-/* A leaf that routes: it answers each of its hosts with another address, and all others with that of an uplink. */
+/* A leaf that routes: it answers each of its hosts with another address, and all others with an uplink's. */
 static void an_address_that_all_tell_finds_a_place(void **state)
 {
     enum { HOSTS = 64, WITH_UPLINK = 40 };
@@ -275,7 +276,7 @@ static void an_address_that_all_tell_finds_a_place(void **state)
     assert_int_equal(fabric_find_place(f, &of_uplink), leaf);
     const struct locate_element e = {.kind = ELEMENT_ROUTER, .a = leaf};
     assert_memory_equal(fabric_element(f, &e).a.address, of_uplink.address, 16);
-    for (uint32_t h = 0; h < HOSTS; h++) { /* whose address has lost its place takes no vote */
+    for (uint32_t h = 0; h < HOSTS; h++) { /* an address without its place takes no vote */
         fabric_on_ways_gone(f, ways[h], 2, at(100));
     }
     for (uint32_t k = 0; k < FABRIC_ADDRESS_MAX; k++) {
@@ -283,7 +284,7 @@ static void an_address_that_all_tell_finds_a_place(void **state)
     }
 }
 
-/* All ways to a liar's NIC end at a switch that it gives a name: that isn't what all of them tell. */
+/* All ways to a liar's NIC end at a switch that it names: that isn't the word of all of them. */
 static void a_name_is_the_word_of_who_is_beside_it(void **state)
 {
     const uint32_t evil = add("spine-3"), leaf = add("tor-1");
@@ -305,7 +306,8 @@ static void a_name_is_the_word_of_who_is_beside_it(void **state)
     assert_int_equal(other, leaf);
 }
 
-/* It tells much that nobody else does: the lie isn't among the first that are looked at. Who has no name for it doesn't lie. */
+/* A host reports much that no other does: its lie isn't among the first that are compared. A host that gives no name doesn't
+ * lie. */
 static void a_contradiction_is_found_behind_others(void **state)
 {
     enum { OWN = 60, AGAIN = 300 };
@@ -324,7 +326,7 @@ static void a_contradiction_is_found_behind_others(void **state)
         snprintf(text, sizeof(text), "10.7.0.%u", k + 1);
         liar[k] = answer(add(name), text, LIAR);
     }
-    for (uint32_t k = 0; k < AGAIN; k++) { /* alike, beside each other: one look */
+    for (uint32_t k = 0; k < AGAIN; k++) { /* alike and side by side: one look */
         liar[OWN + k] = liar[OWN - 1];
     }
     liar[OWN + AGAIN] = answer(evil, "10.0.1.1", LIAR);

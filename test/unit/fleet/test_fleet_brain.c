@@ -1,4 +1,4 @@
-/* The fleet's brain: whose word makes a host ill, and a world of hosts, faults and takeovers by seeds (sim/fleet_world.h). */
+/* The fleet's brain: whose findings make a host ill; and a world of hosts, faults and takeovers by seeds (sim/fleet_world.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static enum health health(uint32_t host)
     return fleet_host_health(brain, host, now);
 }
 
-/* By its report, or once three of them didn't come though it is heard. */
+/* Judged when its report comes, or once three reports are missing although it is heard. */
 static void who_has_not_reported_is_judged_later(void **state)
 {
     const struct fleet_member gone = {.host = 0}, back = {.host = 0, .present = true};
@@ -98,7 +98,7 @@ static void who_has_not_reported_is_judged_later(void **state)
     assert_true(fleet_host_judged(brain, 0, now));
 }
 
-/* locate.healthy: six hosts find one cut cable, eight one dead trunk. */
+/* locate.healthy: six hosts report one cut cable, eight report one dead trunk. */
 static void who_only_sees_it_is_not_ill(void **state)
 {
     const struct element nic = element_of(ELEMENT_NIC, PLACE_NIC, 0);
@@ -129,7 +129,7 @@ static void who_only_sees_it_is_not_ill(void **state)
         say(h, 2, FINDING_PATH_DEAD, trunk, h % 2 == 0, true);
         fleet_on_report(brain, &r, now);
         assert_int_equal(health(h), HEALTH_OK);
-        say(h, 2, FINDING_PATH_DEAD, element_unknown(), false, true); /* nobody knows where */
+        say(h, 2, FINDING_PATH_DEAD, element_unknown(), false, true); /* without a place */
         assert_int_equal(health(h), HEALTH_WARN);
     }
 }
@@ -141,9 +141,9 @@ static void one_word_of_another_is_a_warning(void **state)
 
     (void)state;
     say(1, 1, FINDING_PATH_DEAD, nic, true, true);
-    say(1, 2, FINDING_PATH_DEAD, host, true, true); /* twice is one host's word */
+    say(1, 2, FINDING_PATH_DEAD, host, true, true); /* twice by one host counts once */
     assert_int_equal(health(3), HEALTH_WARN);
-    say(2, 1, FINDING_PATH_DEAD, nic, false, true); /* or something else */
+    say(2, 1, FINDING_PATH_DEAD, nic, false, true); /* or another element */
     assert_int_equal(health(3), HEALTH_WARN);
     say(4, 1, FINDING_PEER_SILENT, host, true, true);
     assert_int_equal(health(3), HEALTH_BAD);
@@ -159,12 +159,12 @@ static void one_word_of_another_is_a_warning(void **state)
         fleet_on_finding(brain, &f, now);
     }
     assert_int_equal(health(5), HEALTH_OK);
-    assert_int_equal(health(1), HEALTH_OK);      /* it knows where the fault is */
-    now = mono_add(now, span_ns(31 * NS_PER_S)); /* who accused it is silent by now */
+    assert_int_equal(health(1), HEALTH_OK);      /* it reports where the fault is */
+    now = mono_add(now, span_ns(31 * NS_PER_S)); /* the accusing host is silent by now */
     at(3);
     at(1);
     assert_int_equal(health(3), HEALTH_WARN);
-    say(3, 9, FINDING_PATH_DEAD, nic, true, true); /* its own word */
+    say(3, 9, FINDING_PATH_DEAD, nic, true, true); /* its own finding */
     assert_int_equal(health(3), HEALTH_BAD);
     assert_int_equal(health(4), HEALTH_UNKNOWN);
 }
@@ -178,7 +178,7 @@ static void what_is_over_counts_for_nothing(void **state)
     for (uint32_t h = 0; h < 3; h++) {
         say(h, 1, FINDING_PATH_DEAD, nic, true, true);
     }
-    fleet_on_run(brain, 0, 2, now); /* its agent started anew */
+    fleet_on_run(brain, 0, 2, now); /* its agent restarted */
     assert_int_equal(fleet_host_findings(brain, 0), 0);
     assert_int_equal(health(3), HEALTH_BAD);
     fleet_on_member(brain, &m, now); /* it left */
@@ -187,7 +187,7 @@ static void what_is_over_counts_for_nothing(void **state)
     assert_int_equal(health(3), HEALTH_OK);
     say(2, 2, FINDING_PATH_DEAD, nic, true, true);
     m.host = 3;
-    fleet_on_member(brain, &m, now); /* whom it accused left: another who comes is not accused */
+    fleet_on_member(brain, &m, now); /* the accused host left: a new one is not accused */
     m.present = true;
     fleet_on_member(brain, &m, now);
     at(3);
@@ -201,7 +201,7 @@ static void what_is_over_counts_for_nothing(void **state)
     assert_int_equal(health(2), HEALTH_WARN); /* about itself */
 }
 
-/* Four hosts lie as much as there is room for. */
+/* Four hosts report as many lies as there is room for. */
 static void who_lies_much_silences_nobody(void **state)
 {
     const struct element nic = element_of(ELEMENT_NIC, PLACE_NIC, 7);

@@ -1,4 +1,4 @@
-/* The controller's rules: exactly once, in order; silence is never health; delays in two bytes. */
+/* The controller's rules: reports exactly once and in order; a silent host is never healthy; delays in two bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static void takes_each_once_in_order(void **state)
     assert_int_equal(report_judge(&c, 7, 2, 1, NULL), REPORT_DUPLICATE);
     assert_int_equal(report_judge(&c, 7, 1, 1, NULL), REPORT_DUPLICATE);
     assert_int_equal(report_judge(&c, 7, 4, 3, NULL),
-                     REPORT_AHEAD); /* 3 is there, and comes first */
+                     REPORT_AHEAD); /* 3 is there, and must come first */
     assert_int_equal(c.number, 2);
     assert_int_equal(report_judge(&c, 7, 6, 6, &missing), REPORT_TAKE_GAP);
     assert_int_equal(missing, 3);
@@ -41,7 +41,7 @@ static void takes_each_once_in_order(void **state)
     assert_int_equal(c.stream, 8);
 }
 
-/* An agent over a line that loses, repeats and cuts: what is taken is 1..n, each once. */
+/* An agent over a line that loses, repeats and cuts messages: reports 1..n are taken, each once. */
 static void any_line_gives_the_same_history(void **state)
 {
     for (uint64_t seed = 1; seed <= 200; seed++) {
@@ -82,7 +82,7 @@ static void silence_is_never_health(void **state)
             cases[i].expected);
     }
     assert_int_equal(freshness_of((struct mono){5}, MONO_NEVER, beat, report), FRESHNESS_NEVER);
-    /* a beat that is slower than the reports: three of it may be missed all the same */
+    /* beats that are slower than reports: three beats may be missed nevertheless */
     assert_int_equal(freshness_of(mono_add(heard, span_ms(30000)), heard, report, beat),
                      FRESHNESS_LIVE);
     assert_int_equal(freshness_of(mono_add(heard, span_ms(30001)), heard, report, beat),
@@ -97,7 +97,7 @@ static void silence_is_never_health(void **state)
     assert_int_equal(health_of(&f), HEALTH_BAD);
     f = (struct health_facts){
         .freshness = FRESHNESS_LIVE, .reported = true, .clock_synced = true, .nics_unwatched = 1};
-    assert_int_equal(health_of(&f), HEALTH_WARN); /* what nobody looks at is not well */
+    assert_int_equal(health_of(&f), HEALTH_WARN); /* unwatched is not well */
     for (enum freshness s = FRESHNESS_NEVER; s <= FRESHNESS_STALE; s++) {
         struct health_facts silent = {.freshness = s, .reported = true, .clock_synced = true};
         if (s == FRESHNESS_NEVER || s == FRESHNESS_STALE) {
@@ -107,7 +107,7 @@ static void silence_is_never_health(void **state)
         assert_int_equal(health_of(&silent), HEALTH_UNKNOWN);
     }
     f = (struct health_facts){.freshness = FRESHNESS_LIVE, .reported = true};
-    assert_int_equal(health_of(&f), HEALTH_UNKNOWN); /* a clock that nobody knows is not well */
+    assert_int_equal(health_of(&f), HEALTH_UNKNOWN); /* an unknown clock is not well */
     f.clock_holdover = true;
     assert_int_equal(health_of(&f), HEALTH_WARN);
 }
@@ -135,7 +135,7 @@ static void delays_keep_their_order_and_size(void **state)
     }
     assert_int_equal(delay_encode(INT64_MAX), DELAY_CODE_MAX);
     assert_int_equal(delay_encode(INT64_MIN), -DELAY_CODE_MAX);
-    assert_true(delay_decode(INT32_MAX) > 0); /* what a stranger sends stays a number */
+    assert_true(delay_decode(INT32_MAX) > 0); /* any value from outside stays a number */
     assert_true(delay_decode(INT32_MIN) < 0);
 }
 
@@ -154,24 +154,24 @@ static void a_level_is_met_or_broken_or_unknown(void **state)
 {
     struct level_state s = {0};
     assert_int_equal(round_of(&s, 1, -1), LEVEL_UNKNOWN);
-    assert_int_equal(round_of(&s, 2, 10000), LEVEL_MET);  /* the limit itself is right */
+    assert_int_equal(round_of(&s, 2, 10000), LEVEL_MET);  /* a value at the limit is good */
     assert_int_equal(round_of(&s, 10, 10001), LEVEL_MET); /* a moment */
     assert_int_equal(round_of(&s, 20, 9000), LEVEL_MET);
     assert_int_equal(round_of(&s, 30, 94000), LEVEL_MET);
     assert_int_equal(round_of(&s, 59, 94000), LEVEL_MET);
     assert_int_equal(round_of(&s, 60, 94000), LEVEL_BROKEN);
-    assert_int_equal(s.since.ns, 30 * NS_PER_S); /* since it began, not since it was said */
+    assert_int_equal(s.since.ns, 30 * NS_PER_S); /* since it began, not since its report */
     assert_int_equal(s.worst, 94000);
     assert_int_equal(s.worst_from, 1);
     assert_int_equal(s.beyond, 1);
     assert_int_equal(round_of(&s, 61, 100), LEVEL_BROKEN);
     assert_int_equal(round_of(&s, 91, 100), LEVEL_MET);
-    assert_int_equal(round_of(&s, 92, -1), LEVEL_UNKNOWN); /* silence is never health */
+    assert_int_equal(round_of(&s, 92, -1), LEVEL_UNKNOWN); /* without reports it is never met */
     assert_int_equal(s.unmeasured, 2);
     assert_int_equal(round_of(&s, 93, 94000), LEVEL_BROKEN);
 }
 
-/* Which paths, how many, and the one that is named; nothing lost and no hop are values like others. */
+/* The paths that count, their number, and the named path. No loss and no hop are values like others. */
 static void a_round_of_a_level_is_told(void **state)
 {
     static const struct level level = {.kind = LEVEL_LOSS, .limit = 100, .hold = {0}};
@@ -188,7 +188,7 @@ static void a_round_of_a_level_is_told(void **state)
     assert_int_equal(s.paths, 4);
     assert_int_equal(s.unmeasured, 1);
     assert_int_equal(s.beyond, 2);
-    assert_int_equal(s.worst_from, 3); /* the first of equals, in each round the same */
+    assert_int_equal(s.worst_from, 3); /* the first of equal ones, the same in each round */
     assert_int_equal(s.worst_to, 4);
     assert_int_equal(s.worst_port, 7641);
     assert_false(level_end(&s, &level, (struct mono){2})); /* no news */
@@ -210,7 +210,7 @@ static enum rollout_verdict judge(struct rollout_facts facts)
     return verdict;
 }
 
-/* Another version draws others; the same one the same, in whatever order they are asked. */
+/* Another version draws others. The same version draws the same, in any order of the questions. */
 static void canaries_are_drawn_by_version(void **state)
 {
     struct rollout_lot one[40], other[40], again[40];
@@ -230,8 +230,8 @@ static void canaries_are_drawn_by_version(void **state)
     assert_true(same < 4);
 }
 
-/* Each sign counts once; being worse counts after a moment; what wasn't known before is no worse, and who wasn't heard since
- * the start is neither worse nor restarted. One that hasn't reported yet is not worse. */
+/* Each sign counts once. A worse state counts after a moment. If the state before was unknown, it isn't worse. A host that wasn't
+ * heard since the start is neither worse nor restarted. A host without a report yet isn't worse. */
 static void a_canary_gives_signs(void **state)
 {
     const struct rollout_host well = {
@@ -247,7 +247,7 @@ static void a_canary_gives_signs(void **state)
     assert_true(rollout_on_canary(&f, &k, &is, (struct mono){16 * NS_PER_S}));
     is.health = HEALTH_OK;
     assert_false(rollout_on_canary(&f, &k, &is, (struct mono){17 * NS_PER_S}));
-    is.health = HEALTH_WARN; /* a moment anew */
+    is.health = HEALTH_WARN; /* the moment begins again */
     assert_false(rollout_on_canary(&f, &k, &is, (struct mono){20 * NS_PER_S}));
     assert_int_equal(f.worse, 1);
     is = well;
@@ -276,7 +276,7 @@ static void a_canary_gives_signs(void **state)
     assert_false(rollout_on_canary(&f, &k, &is, (struct mono){91 * NS_PER_S}));
     assert_false(rollout_on_canary(&f, &k, &is, (struct mono){150 * NS_PER_S}));
     assert_int_equal(f.unsure, unsure + 2);
-    is.judged = true; /* a moment from here on */
+    is.judged = true; /* the moment begins here */
     assert_false(rollout_on_canary(&f, &k, &is, (struct mono){151 * NS_PER_S}));
     assert_int_equal(f.unsure, unsure + 3);
     assert_true(rollout_on_canary(&f, &k, &is, (struct mono){166 * NS_PER_S}));
@@ -390,7 +390,7 @@ static void a_member_is_what_agents_take(void **state)
     refuse(nic, "interface");
 }
 
-/* What the operator reads: what was expected, and what was found as far as it prints. */
+/* The operator's text: the expected value, and the found value as far as it can be printed. */
 static void a_refusal_tells_what_was_found(void **state)
 {
     static const uint8_t good4[4] = {10, 0, 0, 1};
@@ -408,7 +408,7 @@ static void a_refusal_tells_what_was_found(void **state)
                                "'0123456789012345678901234567890123456789'");
     nic.leaf = "rack12";
     assert_true(member_nic_good(&nic, words));
-    assert_string_equal(words, ""); /* nothing is wrong any more */
+    assert_string_equal(words, ""); /* everything is right now */
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* The whole fleet's reports, one name a fault: fabrics by seeds, each path's state as its receiver reports it each ten seconds,
- * faults of every kind; and hosts that lie, or whose clocks do. */
+/* The whole fleet's reports give each fault one name: fabrics by seeds, each path's state as its receiver reports it each ten
+ * seconds, faults of every kind; and hosts that lie, or whose clocks are wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,12 +17,12 @@ enum { PATHS = 65536, PORTS = 4, PEERS = 6, SPINE_KEY = 100, REPORT_S = 10 };
 
 struct way {
     struct inquiry_path p;
-    double loss; /* by the faults that it crosses */
+    double loss; /* from the faults that it crosses */
 };
 static struct world {
     uint32_t hosts, leaves, spines, count, liar;
     struct way ways[PATHS];
-    uint32_t first[512]; /* of the ways that arrive at a host */
+    uint32_t first[512]; /* the first way that arrives at each host */
     struct inquiry *q;
     struct prng prng;
     int64_t now_ms;
@@ -122,7 +122,7 @@ static struct mono now(void)
     return (struct mono){w.now_ms * NS_PER_MS};
 }
 
-/* What a host says of all its ways; ahead: its clock's error. */
+/* Reports all ways of a host. ahead: the error of its clock. */
 static void tell(uint32_t host, int64_t ahead_ms)
 {
     for (uint32_t i = w.first[host]; i < w.first[host + 1]; i++) {
@@ -139,7 +139,7 @@ static void tell(uint32_t host, int64_t ahead_ms)
     }
 }
 
-/* Nobody can tell it from one of the faults, by the ways that there are. */
+/* True if the element can't be told from one of the faults by the existing ways. */
 static bool is_right(const struct locate_element *e)
 {
     for (uint32_t f = 0; f < w.fault_count; f++) {
@@ -147,7 +147,7 @@ static bool is_right(const struct locate_element *e)
         const struct locate_element *x = &w.faults[f];
         if (e->direction == DIRECTION_NONE && e->kind == x->kind &&
             ((e->a == x->a && e->b == x->b) || (e->a == x->b && e->b == x->a))) {
-            return true; /* which way isn't known yet */
+            return true; /* the direction isn't known yet */
         }
         for (uint32_t i = 0; i < w.count && alike; i++) {
             alike = through(&w.ways[i].p.route, e) == through(&w.ways[i].p.route, &w.faults[f]);
@@ -163,7 +163,7 @@ struct verdict {
     uint32_t placed, unplaced, wrong;
 };
 
-/* Of the ways that lose something. */
+/* Of the ways with losses. */
 static struct verdict judge(void)
 {
     struct verdict v = {0};
@@ -187,7 +187,7 @@ static struct verdict judge(void)
     return v;
 }
 
-/* Each host reports each ten seconds at its own time. Returns what is wrong at any moment. */
+/* Each host reports each ten seconds, at a time of its own. Returns how much was wrong at any moment. */
 static uint32_t pass(int64_t seconds)
 {
     uint32_t wrong = 0;
@@ -229,7 +229,7 @@ static struct locate_element any_fault(uint32_t kind)
     }
 }
 
-/* One fault: all that lose by it have one name, the right one; none had another at any moment. */
+/* One fault: all ways that it takes have one name, the right one. None had another at any moment. */
 static void one_fault_has_one_name(void **state)
 {
     uint32_t named = 0, worlds = 0;
@@ -242,7 +242,7 @@ static void one_fault_has_one_name(void **state)
         assert_int_equal(pass(26), 0);
         const struct verdict v = judge();
         if (v.placed + v.unplaced < 4) {
-            continue; /* hardly anybody sees it */
+            continue; /* hardly any host sees it */
         }
         worlds++;
         named += v.unplaced == 0;
@@ -255,7 +255,7 @@ static void one_fault_has_one_name(void **state)
     assert_true(SANITIZED || (worlds > 20 && named >= worlds - 3));
 }
 
-/* A controller that has just begun hears of losses before it hears what else comes through the same leaf. */
+/* A new controller gets reports of losses before those of other ways through the same leaf. */
 static void nothing_is_named_before_all_have_reported(void **state)
 {
     for (uint64_t seed = 1; seed <= DRAWS(8); seed++) {
@@ -268,7 +268,7 @@ static void nothing_is_named_before_all_have_reported(void **state)
     }
 }
 
-/* Who misses something reports at once, and so does who misses it no more. */
+/* Hosts with new losses report at once, and so do hosts whose losses ended. */
 static void tell_now(void)
 {
     for (uint32_t h = 0; h < w.hosts; h++) {
@@ -282,8 +282,8 @@ static void tell_now(void)
     }
 }
 
-/* A NIC dies in both directions while the reports of all are still told for the fault before: what it swallows has that one name
- * all the while, though windows hold much of the time before. */
+/* A NIC dies in both directions while all reports still concern the fault before. Its losses have that one name all the time,
+ * although windows still have much of the earlier time. */
 static void the_next_fault_has_one_name(void **state)
 {
     for (uint64_t seed = 1; seed <= DRAWS(3); seed++) {
@@ -301,7 +301,7 @@ static void the_next_fault_has_one_name(void **state)
     }
 }
 
-/* What NIC 5 still loses is of the trunk; and it loses something. */
+/* The losses of NIC 5 that remain are the trunk's, and there are some. */
 static void assert_of_trunk(struct mono began)
 {
     uint32_t both = 0;
@@ -317,7 +317,7 @@ static void assert_of_trunk(struct mono began)
     assert_true(both > 0);
 }
 
-/* One ends as another begins, and some ways cross both: what they lose is of the one that is there. */
+/* One fault ends as another begins, and some ways cross both: their losses belong to the present one. */
 static void what_is_over_explains_nothing_new(void **state)
 {
     world_new(1, 64, 4, 4);
@@ -336,7 +336,7 @@ static void what_is_over_explains_nothing_new(void **state)
     assert_of_trunk(began);
 }
 
-/* Two overlap, and the older one is over. What is still lost is explained by the other one, so all ask anew. */
+/* Two overlap, and the older one ends. The remaining losses are explained by the other one, so all ask again. */
 static void what_goes_on_is_asked_anew(void **state)
 {
     const struct locate_element trunk = {ELEMENT_TRUNK, DIRECTION_OUT, 1 + 5 % 4, SPINE_KEY};
@@ -390,7 +390,7 @@ static void gray_loss_is_named(void **state)
     assert_true(named + 1 >= DRAWS(8));
 }
 
-/* Nothing lost: nothing kept. And when it is over the name stays for findings that close late, and then goes. */
+/* Without losses nothing is kept. After a fault its name stays for findings that close late, and is then dropped. */
 static void it_begins_and_ends(void **state)
 {
     struct locate_case cases[INQUIRY_KNOWN];
@@ -414,15 +414,15 @@ static void it_begins_and_ends(void **state)
     assert_int_equal(inquiry_cases(w.q, cases), 1);
     assert_int_equal(cases[0].state, LOCATE_ENDED);
     assert_true(inquiry_place(w.q, began, &r, NULL, &e));
-    assert_false(inquiry_place(w.q, now(), &r, NULL, &e)); /* what begins now is another one */
+    assert_false(inquiry_place(w.q, now(), &r, NULL, &e)); /* a fault now is another one */
     pass(200);
     assert_int_equal(inquiry_cases(w.q, cases), 0);
     assert_false(inquiry_wants(w.q, &round));
     assert_false(inquiry_place(w.q, began, &r, NULL, &e));
 }
 
-/* One host reports that nothing arrives: that is its own word about itself, and nobody else is accused. One reports at times
- * to come, and blinds nobody. */
+/* One host reports that nothing arrives: that accuses itself, and no other host. Another host reports times in the future: that
+ * blinds no host. */
 static void liars_accuse_nobody_else(void **state)
 {
     struct locate_case cases[INQUIRY_KNOWN];
@@ -451,7 +451,7 @@ static void liars_accuse_nobody_else(void **state)
     assert_true(inquiry_refused(w.q) > refused);
 }
 
-/* With two leaves nobody can tell the way up from the way down, unless a host asked the routers. Then all say what it does. */
+/* With two leaves the way up can't be told from the way down, unless a host asked the routers. Then all use its answer. */
 static void a_host_that_asked_the_routers_chooses(void **state)
 {
     const struct locate_element up = {ELEMENT_TRUNK, DIRECTION_OUT, 1, SPINE_KEY},
@@ -473,12 +473,12 @@ static void a_host_that_asked_the_routers_chooses(void **state)
         assert_int_equal(e.a, word->a);
         assert_int_equal(e.b, word->b);
         assert_true(
-            inquiry_place(w.q, now(), r, k == 0 ? &down : &up, &all)); /* who comes later follows */
+            inquiry_place(w.q, now(), r, k == 0 ? &down : &up, &all)); /* later hosts follow */
         assert_memory_equal(&e, &all, sizeof(e));
     }
 }
 
-/* It was sure before anything was named: the first name that is told is its own, and no other trunk is accused meanwhile. */
+/* A host was certain before any name was given: its own name is the first, and no other trunk is accused meanwhile. */
 static void a_host_may_be_sure_before_all_are(void **state)
 {
     const struct locate_element up = {ELEMENT_TRUNK, DIRECTION_OUT, 1, SPINE_KEY},
@@ -507,7 +507,7 @@ static void a_host_may_be_sure_before_all_are(void **state)
     }
 }
 
-/* Hosts look for new ways now and then: the ways of before aren't told of any more. */
+/* Hosts look for new ways now and then: the old ways are no longer reported. */
 static void other_ports(void)
 {
     for (uint32_t i = 0; i < w.count; i++) {
@@ -515,8 +515,8 @@ static void other_ports(void)
     }
 }
 
-/* A NIC is dead for hours, so that something is always lost. Of the faults that come and go meanwhile the last one has its name
- * as the first had. */
+/* A NIC is dead for hours, so there are always losses. Other faults come and go meanwhile: the last one gets its name like the
+ * first. */
 static void a_lasting_fault_leaves_room_for_others(void **state)
 {
     const struct locate_element lasting = {ELEMENT_NIC, DIRECTION_OUT, 5, 0};
@@ -527,7 +527,7 @@ static void a_lasting_fault_leaves_room_for_others(void **state)
     assert_non_null(w.q);
     fault(lasting, 1);
     for (uint32_t n = 0; n < DRAWS(6); n++) {
-        pass(30); /* the one before ends, its names are told of a while */
+        pass(30); /* the one before ends; its name stays for a while */
         assert_int_equal(pass(100), 0);
         fault(
             (struct locate_element){ELEMENT_TRUNK, DIRECTION_OUT, 1 + n % 4, SPINE_KEY + n / 4 % 4},
@@ -541,7 +541,7 @@ static void a_lasting_fault_leaves_room_for_others(void **state)
     }
 }
 
-/* As the controller tells it: a clean path only if it is looked at, or at first. */
+/* As the controller reports it: a clean path only if it was asked for, or the first time. */
 static void tell_way(const struct inquiry_path *p, bool first)
 {
     const bool lost = p->dead || p->lossy;
@@ -567,8 +567,8 @@ static void tell_short_way(uint32_t leaf, uint32_t from, uint32_t to, bool lost,
     tell_way(&p, first);
 }
 
-/* What was lost at the beginning and is clean since then acquits who receives it, where another sender is dead for hours. What
- * was lost where nothing is any more makes room. */
+/* A path was lost in the beginning and is clean since: that acquits its receiver, while another sender is dead for hours. Places
+ * that no longer have losses make room. */
 static void what_was_lost_once_acquits_too(void **state)
 {
     world_new(1, 6, 1, 1);
@@ -584,8 +584,8 @@ static void what_was_lost_once_acquits_too(void **state)
     assert_false(inquiry_has(w.q, (struct nic_id){3}, (struct nic_id){4}, 7000));
 }
 
-/* Two rails of three leaves each share their spines. Hosts 0 to 11 hang by NIC 2h on leaf h % 3, and by the other NIC on leaf
- * 3 + h % 3. */
+/* Two rails of three leaves each share their spines. NIC 2h of hosts 0 to 11 is on leaf h % 3, and their other NIC on leaf 3 + h
+ * % 3. */
 static void tell_rails(uint32_t dead_a, uint32_t dead_b, bool first)
 {
     for (uint32_t to = 0; to < 24; to++) {
@@ -612,8 +612,8 @@ static void tell_rails(uint32_t dead_a, uint32_t dead_b, bool first)
     }
 }
 
-/* Two trunks of a spine are dead, and so are all ways of their rail that cross it. The other rail's ways share neither NIC nor
- * trunk with them, and acquit the spine. */
+/* Two trunks of a spine are dead, and so are all ways of their rail that cross the spine. The other rail's ways share neither NIC
+ * nor trunk with them, and acquit the spine. */
 static void another_rail_acquits_a_spine(void **state)
 {
     struct locate_case cases[INQUIRY_KNOWN];
@@ -623,7 +623,7 @@ static void another_rail_acquits_a_spine(void **state)
     for (int turn = 0; turn < 40; turn++, w.now_ms += 1000) {
         const bool dead = turn >= 8;
         tell_rails(dead ? 0 : UINT32_MAX, dead ? 1 : UINT32_MAX, false);
-        if (turn == 8) { /* now it is wanted */
+        if (turn == 8) { /* now it is asked for */
             tell_rails(0, 1, true);
         }
         for (uint32_t k = 0; k < 4; k++, w.now_ms += 250) {

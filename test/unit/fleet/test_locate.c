@@ -1,4 +1,4 @@
-/* Which element is at fault, by what was sent over all paths of a small fabric. */
+/* The element at fault, by the packets of all paths of a small fabric. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #define PATHS     2048
 #define STEP_NS   (10 * NS_PER_MS)
 #define TOUCH     20 /* steps between a path's packets */
-#define FATE      15 /* steps until it is known whether one came */
+#define FATE      15 /* steps until a packet's fate is known */
 
 struct way {
     uint32_t from, to, spine;
@@ -21,12 +21,12 @@ struct way {
 static struct fabric {
     uint32_t hosts, leaves, spines, count;
     struct way ways[PATHS];
-    uint8_t lost[PATHS][16]; /* of the packets whose fate isn't known yet */
+    uint8_t lost[PATHS][16]; /* of packets whose fate isn't known yet */
     struct locate *locate;
     int64_t step;
     struct prng prng;
 } f;
-typedef bool (*fault)(const struct way *w); /* whether that path's packets are lost now */
+typedef bool (*fault)(const struct way *w); /* true if that path's packets are lost now */
 
 static uint32_t leaf_of(uint32_t host)
 {
@@ -63,7 +63,7 @@ static struct mono at_step(int64_t step)
     return (struct mono){step * STEP_NS};
 }
 
-/* Packets leave and their fates become known for so long. */
+/* Lets packets leave, and their fates become known, for so long. */
 static void play(double seconds, fault lost)
 {
     const int64_t end = f.step + (int64_t)(seconds * 100);
@@ -116,7 +116,7 @@ static void a_nic_that_cannot_send_is_named_once(void **state)
     expect_one(ELEMENT_NIC, DIRECTION_OUT, 3, 0);
 }
 
-/* The host itself sees the same by what its peers tell of it. */
+/* The host itself sees the same, by its peers' reports. */
 static bool to_host_3(const struct way *w)
 {
     return w->to == 3;
@@ -151,7 +151,7 @@ static bool leaf_0_to_spine_2(const struct way *w)
     return w->spine == 2 && leaf_of(w->from) == 0;
 }
 
-/* With two leaves, up on one side and down on the other carry the same packets. */
+/* With two leaves the way up on one side and the way down on the other carry the same packets. */
 static void what_nobody_can_tell_apart_is_named_together(void **state)
 {
     const struct locate_case *c;
@@ -198,7 +198,7 @@ static bool host_5_lies(const struct way *w)
     return w->to == 5 && w->spine == 1;
 }
 
-/* It tells that all from spine 1 is lost: so may its own NIC be, but no trunk and no spine. */
+/* It reports that everything from spine 1 is lost: its own NIC may be at fault, but no trunk and no spine. */
 static void one_host_alone_accuses_nobody(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void one_host_alone_accuses_nobody(void **state)
     }
 }
 
-/* What was sent before the fault began proves nothing, whenever it is told. */
+/* Packets from before the fault prove nothing, however late they are reported. */
 static void old_news_acquit_nobody(void **state)
 {
     (void)state;
@@ -225,7 +225,7 @@ static void old_news_acquit_nobody(void **state)
     expect_one(ELEMENT_TRUNK, DIRECTION_OUT, 1, SPINE_KEY + 1);
 }
 
-/* Between the last packet that came and the first that didn't; and it is told once. */
+/* It begins between the last packet that came and the first that didn't. It is reported once. */
 static void an_outage_has_a_beginning_and_an_end(void **state)
 {
     struct locate_case c, ended = {.state = LOCATE_UNKNOWN};
@@ -251,7 +251,7 @@ static void an_outage_has_a_beginning_and_an_end(void **state)
     assert_int_equal(locate_case_count(f.locate), 0);
 }
 
-/* Each is told, by its name, and between its first and last packet. */
+/* Each is reported with its name, between its first and its last packet. */
 static void short_outages_are_told_one_by_one(void **state)
 {
     static const double lengths_s[] = {0.2, 0.3, 0.4, 0.5, 0.6, 2};
@@ -282,7 +282,7 @@ static void short_outages_are_told_one_by_one(void **state)
     }
 }
 
-/* Its trunk is back, or out of use: nobody tells. */
+/* Its trunk is back, or out of use: no host reports its paths. */
 static void a_case_ends_when_nobody_tells_of_its_paths(void **state)
 {
     (void)state;
@@ -297,7 +297,7 @@ static void a_case_ends_when_nobody_tells_of_its_paths(void **state)
     assert_int_equal(locate_case_count(f.locate), 0);
 }
 
-/* A trunk is dead, and beside it a host tells that all from one spine is lost, and all from another came. */
+/* A trunk is dead, and a host reports that everything from one spine is lost, and everything from another came. */
 static bool lie_beside_a_fault(const struct way *w)
 {
     return w->to == 5 ? w->spine == 1 : leaf_0_to_spine_2(w);
@@ -333,7 +333,7 @@ static void what_is_lost_everywhere_is_nobodys_fault(void **state)
     assert_true(locate_background(f.locate) > 0.01 && locate_background(f.locate) < 0.04);
 }
 
-/* A queue that overflows, a link that trains: what is lost within a moment may be many packets, and is one event. */
+/* A queue that overflows, a link that trains: many packets may be lost within a moment, but that is one event. */
 static void what_is_lost_within_a_moment_is_nobodys_fault(void **state)
 {
     struct locate_case c;
@@ -344,13 +344,13 @@ static void what_is_lost_within_a_moment_is_nobodys_fault(void **state)
     play(0.03, leaf_0_to_spine_1);
     play(6, none);
     assert_false(locate_next_change(f.locate, &c));
-    play(0.2, leaf_0_to_spine_1); /* that is one */
+    play(0.2, leaf_0_to_spine_1); /* this counts as one */
     play(1, none);
     assert_true(locate_next_change(f.locate, &c));
     assert_int_equal(c.state, LOCATE_NAMED);
 }
 
-/* Each NIC and each trunk loses all for 20 ms, once in 5 s. */
+/* Each NIC and each trunk loses everything for 20 ms, once in 5 s. */
 static bool in_bursts(const struct way *w)
 {
     const uint64_t turn = (uint64_t)f.step / 2;
@@ -359,7 +359,7 @@ static bool in_bursts(const struct way *w)
            hash_u64(hash_u64(hash_u64(2, leaf_of(w->from)), w->spine), turn) % 250 == 0;
 }
 
-/* From the first second on, in which nobody knows how often bursts come, and how much of a trunk one of them takes. */
+/* From the first second on, in which it isn't known how often bursts come, and which part of a trunk one of them takes. */
 static void bursts_everywhere_are_nobodys_fault(void **state)
 {
     struct locate_case c;
@@ -388,7 +388,7 @@ static void gray_loss_is_named(void **state)
     assert_true(locate_case_get(f.locate, 0)->share < 0.15);
 }
 
-/* Its losses reach back further than the last ones of each path, where it is said to have begun. */
+/* Its losses are older than the last ones of each path, where it is reported to begin. */
 static void gray_loss_that_is_over_is_told_once(void **state)
 {
     struct locate_case c;
@@ -412,7 +412,7 @@ static void gray_loss_that_is_over_is_told_once(void **state)
     gray_one_in = 20;
 }
 
-/* Fates of host 0's packets as it learns them: what is lost while the moment lasts becomes known when packets come again. */
+/* Fates of host 0's packets as the host learns them: losses within the moment become known when packets come again. */
 static uint32_t named_of_a_moment(fault lost, int64_t steps)
 {
     const int64_t from = f.step + 50, until = from + steps;
@@ -448,14 +448,14 @@ static bool all_from_0(const struct way *w)
     return w->from == 0;
 }
 
-/* A fabric fell into parts: what this host sends is lost in part, for a moment. Nothing of its own loses a share. */
+/* A fabric fell into parts: a part of this host's packets is lost, for a moment. Nothing of its own loses a share. */
 static void a_share_that_is_lost_for_a_moment_is_nobodys(void **state)
 {
     (void)state;
     fabric_new(11, 2, 5, (struct host_id){0});
     play(20, none);
     assert_int_equal(named_of_a_moment(to_seven_of_ten, 35), 0);
-    assert_int_equal(named_of_a_moment(all_from_0, 35), 1); /* an outage is told */
+    assert_int_equal(named_of_a_moment(all_from_0, 35), 1); /* an outage is reported */
 }
 
 static bool hosts_3_and_4(const struct way *w)
@@ -498,8 +498,8 @@ static bool gray_nic_3(const struct way *w)
     return w->from == 3 && prng_below(&f.prng, 3) == 0;
 }
 
-/* Two faults on the same paths, of which one is over: what the other goes on losing there is no loss of the first, and isn't
- * forgotten with it. */
+/* Two faults are on the same paths, and one of them ends: the other's later losses don't count for the first, and aren't dropped
+ * with it. */
 static void one_of_two_faults_is_over(void **state)
 {
     struct locate_case c;
@@ -529,7 +529,7 @@ static void one_of_two_faults_is_over(void **state)
     expect_one(ELEMENT_NIC, DIRECTION_OUT, 3, 0);
 }
 
-/* A path that goes another way is another path. */
+/* A path that takes another way is another path. */
 static void a_path_that_moved_has_no_past(void **state)
 {
     struct locate_route r = {
@@ -551,7 +551,7 @@ static void a_path_that_moved_has_no_past(void **state)
     assert_int_equal(locate_case_count(f.locate), 0);
 }
 
-/* Where evidence is told anew for each look, the ways stay: what nobody told of this time is explained by nothing. */
+/* If the evidence is reported anew for each look, ways stay. Losses that weren't reported for this time explain nothing. */
 static void what_was_not_told_again_is_not_explained(void **state)
 {
     const uint32_t path = 3 * 7;
@@ -575,7 +575,7 @@ static void what_was_not_told_again_is_not_explained(void **state)
     }
 }
 
-/* While nobody knows what is lost with nothing at fault, more of it is taken for that. Then that is known. */
+/* While the losses without a fault are unknown, more of them are taken for that. Then their share becomes known. */
 static void a_lower_background_is_a_reason_to_look(void **state)
 {
     struct locate_case c;
@@ -586,7 +586,7 @@ static void a_lower_background_is_a_reason_to_look(void **state)
     for (uint32_t turn = 0; turn < 60; turn++) {
         const struct mono now = at_step(10 * turn);
         for (uint32_t p = 0; p < f.count;
-             p++) { /* 1.5 %, below twice of what is assumed at first */
+             p++) { /* 1.5 %, less than twice the share that is assumed at first */
             const bool loses = f.ways[p].from == 4 && turn < 16 && ++lost % 3 == 0;
             locate_on_trials(f.locate, p, now, 20, loses);
         }
@@ -606,8 +606,8 @@ static bool leaf_2_and_spine_1(const struct way *w)
     return w->spine == 1 || leaf_of(w->from) == 2 || leaf_of(w->to) == 2;
 }
 
-/* A dead leaf hides a third of the spine's paths: nobody can tell what is left of it from either of its two trunks. They are
- * one answer, whoever's word is left out. */
+/* A dead leaf hides a third of the spine's paths: the rest can't be told from either of its two trunks. They are one answer,
+ * whichever host's reports are left out. */
 static void what_another_fault_hides_is_named_together(void **state)
 {
     bool has_spine = false;
@@ -628,7 +628,7 @@ static void what_another_fault_hides_is_named_together(void **state)
     assert_true(has_spine);
 }
 
-static uint32_t gray_leaf, other_leaf, dead_leaf; /* numbers of them */
+static uint32_t gray_leaf, other_leaf, dead_leaf; /* their numbers */
 static bool gray_trunk(const struct way *w)
 {
     return w->spine == 1 && leaf_of(w->from) == gray_leaf && prng_below(&f.prng, 3) == 0;
@@ -650,8 +650,8 @@ static bool gray_trunk_to_and_dead_trunk(const struct way *w)
     return gray_trunk_to(w) || dead_trunk(w);
 }
 
-/* A trunk loses a share, and then another one of its spine dies. All that is left of the first one's paths cross a third one,
- * and all that is left of that one's cross the first. Nobody can tell them apart any more, but it was known which one it is. */
+/* A trunk loses a share, and then another trunk of its spine dies. The first one's remaining paths all cross a third trunk, and
+ * that one's remaining paths all cross the first. They can't be told apart any more, but it was known which one it is. */
 static void what_was_told_apart_stays_so(void **state)
 {
     static const fault gray[] = {gray_trunk, gray_trunk_to},
@@ -693,8 +693,8 @@ static bool two_trunks_and_leaf_3(const struct way *w)
     return two_trunks(w) || leaf_of(w->from) == 3 || leaf_of(w->to) == 3;
 }
 
-/* Two trunks of a spine are dead, and a leaf dies that alone could tell so: the spine would be the likelier fault by what is
- * left. It was known not to be the spine. */
+/* Two trunks of a spine are dead. Then a leaf dies without which this can't be shown: by the remaining paths the spine would be
+ * more likely. It was known not to be the spine. */
 static void two_trunks_stay_two(void **state)
 {
     struct locate_case c;
@@ -719,15 +719,15 @@ static bool leaf_0_trunk(const struct way *w)
 static bool both_trunks(const struct way *w)
 {
     return leaf_0_trunk(w) ||
-           (w->spine == 1 && leaf_of(w->from) < 3); /* leaf 1's or leaf 2's, who knows */
+           (w->spine == 1 && leaf_of(w->from) < 3); /* leaf 1's or leaf 2's, which isn't known */
 }
 static bool one_and_a_half(const struct way *w)
 {
     return leaf_0_trunk(w) || (w->spine == 1 && leaf_of(w->from) == gray_leaf);
 }
 
-/* A rail of three leaves, and another of two. Of the three trunks to a spine one is dead, and another one, of which nobody can
- * tell whether it is the third. It recovers in one direction: then it isn't the third suddenly. */
+/* A rail of three leaves, and another of two. One of the three trunks to a spine is dead, and another one, which can't be told
+ * from the third. It recovers in one direction: then it must not become the third suddenly. */
 static void a_trunk_that_recovers_in_part_is_the_same(void **state)
 {
     (void)state;

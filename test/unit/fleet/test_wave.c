@@ -1,4 +1,5 @@
-/* Measurements on demand, one host: its waves, its patience, what of its answers is taken, and who can't take part. */
+/* Measurements on demand, for one host: its waves, its patience, which of its answers are taken, and which hosts can't take
+ * part. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,7 @@ static struct mono at(int64_t s)
     return (struct mono){s * NS_PER_S};
 }
 
-/* No wave is larger than an agent takes; the same one is told until it is done; then the next, to the last pair. */
+/* No wave is larger than an agent takes. The same wave is sent until it is done; then the next one, to the last pair. */
 static void waves_follow_each_other(void **state)
 {
     const struct wave_plan plan = {.ports = 4, .packets = 100, .rate = 500};
@@ -46,7 +47,7 @@ static void waves_follow_each_other(void **state)
     assert_int_equal(wave_next(&many, &small, 1, at(0)), MEASURE_PAIR_MAX);
 }
 
-/* So long as its packets take, a second, and patience; from the moment it was told. */
+/* The time that its packets take, one second, and the patience; from the moment when it was sent. */
 static void patience_ends(void **state)
 {
     const struct wave_plan plan = {.ports = 4, .packets = 100, .rate = 400};
@@ -65,7 +66,7 @@ static void patience_ends(void **state)
     assert_int_equal(wave_next(&a, &plan, 2, at(1000)), 0);
 }
 
-/* Never more answers than packets, nor more packets than were asked for; what can't be is not known. */
+/* There are never more answers than packets, nor more packets than asked for. An impossible value counts as unknown. */
 static void answers_are_taken_as_far_as_they_can_be_true(void **state)
 {
     static const struct {
