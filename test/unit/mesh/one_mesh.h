@@ -1,4 +1,4 @@
-/* one_mesh.h: a mesh of one NIC with some peers and nobody to talk to, for tests that set and look at its data. */
+/* one_mesh.h: a mesh of one NIC with some peers and without a network, for tests that set and read its data. */
 #pragma once
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static inline struct mono after(int64_t ns)
     return mono_add(now, span_ns(ns));
 }
 
-/* Routers by the last byte of their addresses. */
+/* Routers, identified by the last byte of their addresses. */
 static inline uint16_t router(uint8_t number)
 {
     uint8_t address[16] = {[15] = number};

@@ -1,4 +1,4 @@
-/* The gap that pairs agree on: of many NICs, beside stamps that are forged, and what it is held by. */
+/* The gap on which pairs agree: with many NICs, beside forged stamps, and what holds it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,7 @@ static void many_nics_hide_no_slow_link(void **state)
     assert_true(spread_alike(g.all.slow_ns, SLOW_NS));
 }
 
-/* All pairs of 16 NICs come through busy ports: the ring lasts for less than a second. */
+/* All pairs of 16 NICs pass busy ports: the ring holds less than a second. */
 static void a_full_ring_agrees_on_no_gap(void **state)
 {
     struct prng p;
@@ -95,7 +95,7 @@ static void pass(int64_t ns, double heard_ns, bool explained)
     }
 }
 
-/* It goes five seconds after it stood out last. */
+/* It is dropped five seconds after it stood out for the last time. */
 static void a_gap_stays_for_a_while(void **state)
 {
     pass(3 * NS_PER_S, SLOW_NS, false);
@@ -122,7 +122,7 @@ static void a_case_holds_its_gap(void **state)
     assert_false(gaps_known(&g));
 }
 
-/* Not one of others: of pairs that it doesn't explain, whenever they came. */
+/* A case doesn't hold others' gaps: pairs that it doesn't explain, whenever they came. */
 static void a_case_holds_no_other_gap(void **state)
 {
     for (int before = 0; before < 2; before++) {
@@ -136,7 +136,7 @@ static void a_case_holds_no_other_gap(void **state)
     }
 }
 
-/* Three peers' gaps are held, and came long ago; a fourth one takes the place of none. Where no case holds them it does. */
+/* Three peers' gaps are held, and came long ago: a fourth gap replaces none of them. If no case holds them, it does. */
 static void a_gap_that_is_held_keeps_its_place(void **state)
 {
     for (int held = 0; held < 2; held++) {
@@ -155,7 +155,7 @@ static void a_gap_that_is_held_keeps_its_place(void **state)
     }
 }
 
-/* The link that is named gets another rate. Pairs of others, or while the first rate goes on, don't change what it is. */
+/* The named link gets another rate. Pairs of other links don't change its gap, nor do pairs while the first rate goes on. */
 static void a_named_link_may_get_another_rate(void **state)
 {
     for (int explained = 0; explained < 2; explained++) {
@@ -169,7 +169,7 @@ static void a_named_link_may_get_another_rate(void **state)
     }
 }
 
-/* Host 0 forges a gap ten times a second, or others by turns; the others' pairs cross a slow trunk now and then. */
+/* Host 0 forges a gap ten times a second, alone or in turns with others. The others' pairs cross a slow trunk now and then. */
 static void one_peer_hides_no_slow_trunk(void **state)
 {
     static const double forged[] = {5 * USUAL_NS, 2 * USUAL_NS, 7 * USUAL_NS};
@@ -191,7 +191,7 @@ static void one_peer_hides_no_slow_trunk(void **state)
     }
 }
 
-/* Nor that another one's NIC is slow, which that one's pairs alone show. */
+/* Nor does it hide that another peer's NIC is slow, which only that peer's pairs show. */
 static void one_peer_hides_no_slow_nic(void **state)
 {
     for (int i = 0; i < 200; i++, now.ns += 100 * NS_PER_MS) {
@@ -206,7 +206,7 @@ static void one_peer_hides_no_slow_nic(void **state)
     assert_int_equal(judged(2, USUAL_NS), SPREAD_NARROW);
 }
 
-/* One pair of another host is alike by chance: that is no second word. */
+/* One pair of another host is alike by chance: that is no confirmation. */
 static void a_chance_pair_is_no_second_word(void **state)
 {
     for (int i = 0; i < 100; i++, now.ns += 100 * NS_PER_MS) {
@@ -217,7 +217,7 @@ static void a_chance_pair_is_no_second_word(void **state)
     assert_true(spread_alike(gaps_of(&g, 0), SLOW_NS));
 }
 
-/* Neither some bad stamps of all nor all of one host. */
+/* Neither some bad stamps of all hosts nor all of one host's. */
 static void bad_stamps_make_no_least_gap(void **state)
 {
     for (int bad = 0; bad < 2; bad++) {
@@ -237,7 +237,7 @@ static void bad_stamps_make_no_least_gap(void **state)
     }
 }
 
-/* The newest wide pair is looked at later, if one was looked at just before. */
+/* The newest wide pair is examined later if another one was examined just before. */
 static void looks_are_rare(void **state)
 {
     struct mono looked = g.looked;
@@ -251,7 +251,7 @@ static void looks_are_rare(void **state)
     assert_in_range(looks, 40, 50);
 }
 
-/* Three peers with a gap each: two are known at once, the third two seconds later. */
+/* Three peers with a gap each: two are found at once, the third two seconds later. */
 static void gaps_come_up_rarely(void **state)
 {
     for (int i = 0; i < 270; i++, now.ns += 10 * NS_PER_MS) {
@@ -261,7 +261,7 @@ static void gaps_come_up_rarely(void **state)
     assert_int_equal(found, 3);
 }
 
-/* Until a case is told, for some minutes. */
+/* Until a case is reported, for some minutes. */
 static void what_is_slow_is_known_before_it_is_named(void **state)
 {
     pass(3 * NS_PER_S, SLOW_NS, false);
@@ -273,7 +273,7 @@ static void what_is_slow_is_known_before_it_is_named(void **state)
     assert_false(gaps_is_slow(&g, now, 1, USUAL_NS, SLOW_NS));
 }
 
-/* Nearly all gaps around one as short as that are alike: no chance can be told, and no number is none. */
+/* Nearly all gaps around such a short one are alike, so chance can't be excluded, and there is no number. */
 static void short_gaps_tell_nothing(void **state)
 {
     for (int i = 0; i < 100; i++, now.ns += 50 * NS_PER_MS) {

@@ -1,5 +1,5 @@
-/* Measurements on demand: what is sent is bounded and evenly spread, loss on the way out is told from loss of answers, and an
- * answerer isn't to be made to flood. */
+/* Measurements on demand: packets are limited and evenly spread, loss on the way out is distinguished from lost answers, and an
+ * answerer can't be made to flood. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +67,7 @@ static void more_than_the_limits_is_refused(void **state)
     w.pair_count = 1;
     assert_int_equal(measure_start(m, &w, 2, at_ms(0)), -22);
     assert_int_equal(m->packet_count, kept);
-    /* each limit for itself is kept, and yet it would be too many packets */
+    /* each limit alone is kept, but together there are too many packets */
     static struct measure_pair many[MEASURE_PAIR_MAX];
     w = (struct measure_wish){1, MEASURE_PAIR_MAX, 1, 129, 1000, many};
     assert_int_equal(measure_start(m, &w, 2, at_ms(0)), -22);
@@ -80,7 +80,7 @@ static void more_than_the_limits_is_refused(void **state)
     assert_int_equal(measure_start(m, &w, 2, at_ms(0)), 0);
 }
 
-/* Paced, all paths in turn, and no burst by who comes late. */
+/* Paced, all paths in turn, and no burst after a late call. */
 static void it_is_paced(void **state)
 {
     const struct measure_wish w = wish_of(2, 10, 100);
@@ -107,7 +107,7 @@ static void it_is_paced(void **state)
     assert_true(measure_is_done(m, at_ms(6000 + MEASURE_LATE_NS / NS_PER_MS)));
 }
 
-/* Sends all; lets packet i of path 0 be lost on the way out, and each third answer. */
+/* Sends all packets. Of path 0 `lost_out` packets are lost on the way out, and each third answer. */
 static void play(uint32_t lost_out, bool answers)
 {
     const struct measure_wish w = wish_of(1, 30, 1000);
@@ -161,7 +161,7 @@ static void loss_on_the_way_out_is_told_from_lost_answers(void **state)
     assert_int_equal(p.timed, 0);
 }
 
-/* Not sent isn't lost; no stamp, or a peer without fleet time, is no delay. */
+/* A packet that was not sent isn't lost. Without a stamp, or without the peer's fleet time, there is no delay. */
 static void what_is_not_known_is_not_guessed(void **state)
 {
     const struct measure_wish w = wish_of(1, 4, 1000);
@@ -212,7 +212,7 @@ static void what_does_not_belong_is_dropped(void **state)
     assert_true(measure_on_answer(m, &good));
 }
 
-/* 100,000 questions within a second get no more than the limit's answers; each is counted all the same. */
+/* 100,000 questions within a second get only as many answers as the limit allows. All are counted. */
 static void an_answerer_is_no_amplifier(void **state)
 {
     const struct measure_query q = {1, {1}, {2}, 7640};
@@ -225,7 +225,7 @@ static void an_answerer_is_no_amplifier(void **state)
     assert_int_equal(count, 100000);
 }
 
-/* More paths than the table holds: a count is right or not known, and never too small. */
+/* More paths than the table has room for: a count is right or unknown, and never too small. */
 static void a_full_table_makes_no_loss(void **state)
 {
     uint32_t count, known = 0;
@@ -244,7 +244,7 @@ static void a_full_table_makes_no_loss(void **state)
     assert_int_equal(count, 1);
 }
 
-/* At what is allowed it is let in, to the last one. */
+/* A plan at each limit is accepted, to the last packet. */
 static void all_limits_can_be_reached(void **state)
 {
     static struct measure_pair many[MEASURE_PAIR_MAX];
@@ -265,7 +265,7 @@ static void all_limits_can_be_reached(void **state)
     assert_int_equal(m->packet_count, MEASURE_PAIR_MAX * MEASURE_PORT_MAX);
 }
 
-/* The worst of both ends' bounds is told, whoever had it; what has none doesn't count. */
+/* The worst of both ends' bounds is reported. An unknown bound doesn't count. */
 static void the_worst_bound_is_told(void **state)
 {
     const struct measure_wish w = wish_of(1, 2, 1000);
@@ -288,7 +288,7 @@ static void the_worst_bound_is_told(void **state)
     assert_int_equal(m->bound_ns, 80);
 }
 
-/* Sixty-four at once, then one as often as the rate says; each path by itself, of each run. */
+/* Sixty-four at once, then one at each interval of the rate; separately for each path of each run. */
 static void answers_are_counted_by_path(void **state)
 {
     const struct measure_query q = {1, {1}, {2}, 7640};
@@ -319,7 +319,7 @@ static void answers_are_counted_by_path(void **state)
     assert_int_equal(count, 104);
 }
 
-/* It is over three seconds after the last one went, or with the last answer. */
+/* It is done three seconds after the last packet, or with the last answer. */
 static void it_is_done_when_nothing_more_can_come(void **state)
 {
     const struct measure_wish w = {

@@ -1,4 +1,4 @@
-/* When a round's packets leave: NICs of one host and hosts in step must not meet each other for long. */
+/* When a round's packets leave: NICs of one host, and hosts in step, must not collide for long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #define ROUNDS   2000
 #define HOSTS    4
 #define NIC_MOST 8
-#define ROUND_US 4000 /* all has left by then */
+#define ROUND_US 4000 /* all packets have left by then */
 
 struct host {
     struct mesh *mesh;
@@ -96,7 +96,7 @@ static void a_nics_packets_leave_together(void **state)
             count += n == count && d.hold_us[k] >= 0;
             assert_true(d.hold_us[k] < ROUND_US);
         }
-        assert_true(count <= 4); /* each one wakes the agent */
+        assert_true(count <= 4); /* each time wakes the agent */
         sends += d.count;
     }
     assert_true(sends > ROUNDS);
@@ -120,8 +120,7 @@ static void two_nics_of_a_host_never_leave_at_once(void **state)
         }
     }
     assert_true(both > 30);
-    assert_in_range(second_first, both / 3,
-                    both * 2 / 3); /* neither is behind the other for long */
+    assert_in_range(second_first, both / 3, both * 2 / 3); /* neither is always behind the other */
     mesh_free(h.mesh);
 }
 

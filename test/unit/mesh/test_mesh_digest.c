@@ -1,4 +1,4 @@
-/* Digests: who is told, how much, and what of it a host takes from others. */
+/* Digests: which hosts get them, how many, and what a host takes from others' digests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +84,7 @@ static int end(void **state)
     return 0;
 }
 
-/* Whatever works goes on being heard. */
+/* Lets time pass while every working path is heard. */
 static void pass(int64_t ns)
 {
     now = mono_add(now, span_ns(ns));
@@ -98,7 +98,7 @@ static void pass(int64_t ns)
     }
 }
 
-/* Digests of one look, by host that they go to; all else that is sent is forgotten. */
+/* Digests of one look, counted by receiving host. All other packets are dropped. */
 static uint32_t digests(uint32_t to[static HOSTS], struct probe_digest *first)
 {
     struct mesh_send send;
@@ -151,7 +151,7 @@ static void a_death_is_told_to_every_host_and_lost_ones_first(void **state)
     kill_path(0, 4, 1);
     pass(600 * NS_PER_MS);
     assert_true(digests(to, &first) > 0);
-    assert_true(to[0] == 0 && to[1] > 0 && to[2] > to[1] && to[3] > 0); /* its own ways, beside */
+    assert_true(to[0] == 0 && to[1] > 0 && to[2] > to[1] && to[3] > 0); /* its own ways are added */
     assert_true(probe_digest_next(&first, &at, &o));
     while (first.count > 0 && o.lost == 0 && probe_digest_next(&first, &at, &o)) {
     }
@@ -178,7 +178,7 @@ static void who_can_not_read_them_gets_none(void **state)
     assert_true(to[2] == 0 && to[1] > 0 && to[3] > 0);
 }
 
-/* A question goes to hosts that were never heard, too: those of before must be able to read it. */
+/* A question goes also to hosts that were never heard: older agents must be able to read it. */
 static void a_question_is_asked_in_the_version_before(void **state)
 {
     const struct probe_query query = {.subject = {4}, .number = 1};
@@ -207,7 +207,7 @@ static void what_is_told_has_a_ceiling(void **state)
     assert_in_range(count, 200, NICS * (80 + 40 * 20));
 }
 
-/* ---- what others tell ---- */
+/* ---- others' digests ---- */
 
 static struct probe told_by(uint32_t host, const struct probe_observation *o)
 {
@@ -255,10 +255,10 @@ static void only_own_paths_of_a_known_host_count(void **state)
     probe.digest.from.index = 2; /* a NIC of host 1 */
     assert_false(hear(&probe));
     probe = told_by(2, &o);
-    probe.dst.index = 1; /* to another NIC: played again elsewhere */
+    probe.dst.index = 1; /* to another NIC: a replay */
     assert_false(hear(&probe));
     probe = told_by(2, &o);
-    m->edges[edge_to(0, 4)].fresh = false; /* it doesn't know us: it may be a replay */
+    m->edges[edge_to(0, 4)].fresh = false; /* the sender doesn't know us: it may be a replay */
     assert_false(hear(&probe));
     assert_int_equal(m->counters.digests_refused, 3);
     m->edges[edge_to(0, 4)].fresh = true;
@@ -310,7 +310,7 @@ static void one_host_fills_its_own_share_only(void **state)
     assert_int_equal(told_count(), 1 + TOLD_HOST_MAX);
 }
 
-/* As many hosts as fill all room: another one's word finds a place, that of whoever holds most. */
+/* So many hosts that all room is full: another host's digest gets a place of the host that holds most. */
 static void who_holds_most_makes_room(void **state)
 {
     struct probe_observation o = lost_one(6);
@@ -336,7 +336,7 @@ static void who_holds_most_makes_room(void **state)
     assert_int_equal(told_count(), TOLD_MAX);
 }
 
-/* A loss that is told, taken back and told again: rounds end, and begin again when that host was quiet. */
+/* A loss is reported, taken back and reported again: rounds end, and begin again only after that host was quiet. */
 static void a_loss_that_is_toggled_keeps_nobody_busy(void **state)
 {
     struct probe_observation o = lost_one(6);
@@ -358,7 +358,7 @@ static void a_loss_that_is_toggled_keeps_nobody_busy(void **state)
     assert_true(digests(to, NULL) > 0);
 }
 
-/* However many packets one host sends, few are read; another one's are. */
+/* However many packets one host sends, only few are read. Another host's are read. */
 static void what_one_host_sends_has_a_ceiling(void **state)
 {
     struct probe_observation o = lost_one(6);
@@ -378,7 +378,7 @@ static void what_one_host_sends_has_a_ceiling(void **state)
     assert_int_equal(m->counters.digests_heard, heard + 1);
 }
 
-/* Where the share is full, too: what is played again drives nothing out. */
+/* Also if its share is full: replayed digests replace nothing. */
 static void an_older_digest_drives_out_nothing(void **state)
 {
     struct probe_observation o = lost_one(6);
@@ -401,7 +401,7 @@ static void an_older_digest_drives_out_nothing(void **state)
     assert_int_equal(m->told_version, version + 1);
 }
 
-/* Only what is news makes a host tell its own: two hosts don't keep each other telling. */
+/* Only news makes a host send its own: two hosts can't keep each other busy. */
 static void what_is_no_news_starts_no_round(void **state)
 {
     const struct probe_observation o = lost_one(6);
@@ -417,7 +417,7 @@ static void what_is_no_news_starts_no_round(void **state)
     assert_in_range(rounds, 1, 5);
 }
 
-/* Host 2 stops sending by one path, and tells that it crosses a trunk that nobody else crosses. */
+/* Host 2 stops sending over one path, and reports that this path crosses a trunk that no other path crosses. */
 static void a_false_way_names_nothing(void **state)
 {
     const struct mono cut = now;
@@ -466,14 +466,14 @@ static void a_false_way_names_nothing(void **state)
     assert_int_equal(where.suspect.kind, ELEMENT_UNKNOWN);
 }
 
-/* NIC 4 sends nothing. Its host tells which ways its packets would go, the others that theirs come. */
+/* NIC 4 sends nothing. Its host reports the ways that its packets would take, the others report their own. */
 static void nic_4_is_mute(struct mono cut)
 {
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         struct mesh_edge *e = &m->edges[edge];
 
         e->peer_path_count = SPINES;
-        e->unsorted = true; /* which way its packets come by isn't known here */
+        e->unsorted = true; /* it isn't known here over which way its packets come */
         for (uint8_t p = 0; e->used && p < SPINES; p++) {
             const bool dead = e->nic.index == 4;
             e->in[p].half.heard = dead ? cut : now;
@@ -500,7 +500,8 @@ static void nic_4_is_mute(struct mono cut)
     }
 }
 
-/* A name by others' words counts from the second look on, however late that comes: no packet came by that path meanwhile. */
+/* A name by others' reports counts from the second look on, however late that look is: no packet came over that path
+ * meanwhile. */
 static void a_name_stands_though_looks_are_rare(void **state)
 {
     static const int64_t apart_ms[] = {250, 1000, 1010, 3000};
@@ -512,7 +513,7 @@ static void a_name_stands_though_looks_are_rare(void **state)
         for (int64_t ms = 0; ms < 2 * apart_ms[i] || ms < 600; ms += apart_ms[i]) {
             nic_4_is_mute(cut);
             mesh_locate(m, now, edge_to(0, 4), 1, DIRECTION_IN, true, &where);
-            assert_true(ms > 0 || where.suspect.kind == ELEMENT_UNKNOWN); /* it died anew */
+            assert_true(ms > 0 || where.suspect.kind == ELEMENT_UNKNOWN); /* it died again */
             pass(apart_ms[i] * NS_PER_MS);
         }
         assert_int_equal(where.suspect.kind, ELEMENT_NIC);
@@ -520,7 +521,7 @@ static void a_name_stands_though_looks_are_rare(void **state)
     }
 }
 
-/* Hosts 2, 3 and 4 tell that what they send by spine 1 is lost since `cut`, one of them that some came until later. */
+/* Hosts 2, 3 and 4 report that their packets over spine 1 are lost since `cut`. The liar reports that some came until later. */
 static struct mono began_with(struct mono cut, uint32_t liar, uint32_t later_ms)
 {
     struct mesh_location where;
@@ -557,7 +558,7 @@ static struct mono began_with(struct mono cut, uint32_t liar, uint32_t later_ms)
     return where.began;
 }
 
-/* Else one host splits a fault in two, by moving its begin half a second. */
+/* Otherwise one host could split a fault in two, by moving its begin by half a second. */
 static void no_single_host_moves_the_begin(void **state)
 {
     const struct mono cut = now;
@@ -571,7 +572,7 @@ static void no_single_host_moves_the_begin(void **state)
     }
 }
 
-/* Of a round's packets: own paths to that NIC. */
+/* Of a round's packets: those of own paths to that NIC. */
 static uint32_t own_ways_to(uint32_t nic)
 {
     struct probe_observation o;
@@ -587,7 +588,7 @@ static uint32_t own_ways_to(uint32_t nic)
     return count;
 }
 
-/* Each hop of each path that another host lost packets by: what crosses one of them, and is well, is told. */
+/* For each hop of each path on which another host lost packets: an own path that crosses it and is well is reported. */
 static void all_that_a_lost_path_crosses_is_asked_for(void **state)
 {
     struct probe_observation beyond = lost_one(6), here = lost_one(7);
@@ -612,7 +613,7 @@ static void all_that_a_lost_path_crosses_is_asked_for(void **state)
     assert_true(own_ways_to(2) > 0);
 }
 
-/* ---- what is kept of a path ---- */
+/* ---- the kept state of a path ---- */
 
 static uint32_t traced(int edge, uint8_t path)
 {
@@ -626,7 +627,7 @@ static uint32_t traced(int edge, uint8_t path)
     return count;
 }
 
-/* All its hops, and once more; a look in between sends nothing. */
+/* All its hops, and once more. A look in between sends nothing. */
 static void a_dead_path_is_traced_twice(void **state)
 {
     const int edge = edge_to(0, 4);
@@ -644,7 +645,8 @@ static void a_dead_path_is_traced_twice(void **state)
     assert_int_equal(m->edges[edge].out[1].trace_rounds, 2);
 }
 
-/* Queues make a silence every half second: a hole beside them must still be proven. A long one proves nothing of a path. */
+/* Queues make a silence every half second: a hole beside them must still be proved. A long silence proves nothing about a
+ * path. */
 static void a_short_silence_keeps_what_is_missing(void **state)
 {
     const int edge = edge_to(0, 4);

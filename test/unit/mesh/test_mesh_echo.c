@@ -1,5 +1,5 @@
-/* Echoes: what goes past the mesh repeats a packet that was just heard, so its receiver can tell it from a recording. Two meshes
- * that probe each other. */
+/* Echoes: a packet that bypasses the mesh repeats a packet that was just heard, so that its receiver can tell it from a
+ * recording. Two meshes that probe each other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static int end(void **state)
     return 0;
 }
 
-/* All that both send comes, and is stamped at both ends. */
+/* All packets of both arrive, and are stamped at both ends. */
 static void run(int64_t ms)
 {
     struct mesh_send send;
@@ -91,14 +91,14 @@ static void what_repeats_a_packet_of_now_counts(void **state)
     struct probe_echo echo;
     (void)state;
 
-    assert_false(echo_of(0, &echo)); /* nobody was heard */
+    assert_false(echo_of(0, &echo)); /* nothing was heard */
     run(3000);
     for (uint32_t k = 0; k < 2; k++) {
         for (int i = 0; i < 50; i++) {
             run(100);
             assert_true(echo_of(k, &echo));
             assert_true(echoed(1 - k, &echo));
-            assert_false(echoed(k, &echo)); /* it is no packet of its own */
+            assert_false(echoed(k, &echo)); /* it is no packet of that mesh */
         }
     }
     assert_false(mesh_echoed(ends[0], 0, (struct nic_id){77}, &echo)); /* nobody's edge */
@@ -120,7 +120,7 @@ static void what_was_recorded_counts_for_seconds_only(void **state)
     }
 }
 
-/* The receiver's agent was started anew: what was said to the one before is nothing to it. */
+/* The receiver's agent restarted: packets for the agent before don't count for it. */
 static void what_was_said_to_an_agent_before_is_nothing_to_this_one(void **state)
 {
     struct probe_echo old, echo;

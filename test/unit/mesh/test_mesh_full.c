@@ -1,4 +1,4 @@
-/* Packets of full size: who is told lost, and who isn't. Two meshes, wired to each other. */
+/* Packets of full size: which count as lost, and which don't. Two meshes that are connected to each other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,14 +22,14 @@ static struct {
     int64_t now;
     struct flight flights[FLIGHTS];
     uint32_t count;
-    bool swallows[PATHS]; /* full packets of side 0 on that way */
+    bool swallows[PATHS]; /* drops full packets of side 0 on that way */
     bool pairs_lost;      /* on such a way, too */
     bool back_lost;       /* every eighth packet of side 1 */
-    int64_t leap_ns;      /* each 300 ms nobody runs for so long */
+    int64_t leap_ns;      /* each 300 ms all stand still for so long */
     bool queue;           /* every second packet of side 0 waits */
     uint32_t turn;
     bool mute;              /* side 1 has an older agent: it answers none */
-    uint32_t full, answers; /* from side 0; from side 1, to such */
+    uint32_t full, answers; /* from side 0; from side 1, to these */
 } w;
 
 static bool is_answer(const struct probe *probe)
@@ -97,7 +97,7 @@ static void send(uint32_t side)
     }
 }
 
-/* What a short packet of side 0 took, as it learns by and by. */
+/* Reports the delays of side 0's short packets, a few at a time. */
 static void tell_delay(const struct probe *probe)
 {
     const bool pair = probe->type == PROBE_PAIR, single = probe->type == PROBE_SINGLE;
@@ -134,7 +134,7 @@ static void run(int64_t seconds)
     }
 }
 
-/* Its ways are known from now on: before that no full packet goes. */
+/* From now on its ways are known: before that no full packet leaves. */
 static void know_ways(void)
 {
     for (uint32_t i = 0; i < SIDES; i++) {
@@ -159,7 +159,7 @@ static struct mesh_edge_info seen(void)
     return info;
 }
 
-/* One in two seconds, each answered; of the last sixteen is told. */
+/* One leaves in two seconds, and each is answered. The last sixteen are reported. */
 static void what_comes_is_told_as_come(void **state)
 {
     begin();
@@ -177,8 +177,8 @@ static void what_comes_is_told_as_come(void **state)
     end();
 }
 
-/* Two of four ways swallow full packets, from some time on: half of the last sixteen is lost, and more, for paths that lose are
- * asked more often. Once mended, none. */
+/* Two of four ways drop full packets from some time on: at least half of the last sixteen is lost, because paths that lose are
+ * tried more often. After the repair none is. */
 static void what_is_swallowed_is_told_as_lost(void **state)
 {
     begin();
@@ -196,7 +196,8 @@ static void what_is_swallowed_is_told_as_lost(void **state)
     end();
 }
 
-/* The first loss makes many, for five seconds in twenty: else an edge loses one in eight seconds by that way. */
+/* The first loss is followed by many packets, for five seconds in twenty. Otherwise an edge would lose one in eight seconds on
+ * that way. */
 static void what_was_lost_is_asked_again_soon(void **state)
 {
     begin();
@@ -218,7 +219,7 @@ static void what_was_lost_is_asked_again_soon(void **state)
     end();
 }
 
-/* A queue that fills drops the larger ones first: that is no hole. */
+/* A queue that fills drops larger packets first: that is no hole. */
 static void what_a_queue_may_have_dropped_is_not_told(void **state)
 {
     begin();
@@ -233,8 +234,8 @@ static void what_a_queue_may_have_dropped_is_not_told(void **state)
     end();
 }
 
-/* Ways 1 and 3 swallow full packets. Nobody is accused of it: pairs, which ride in their class, are lost as well; or the ways
- * back lose packets, with them answers; or both ends stand still for moments in which answers may have come. */
+/* Ways 1 and 3 drop full packets, but there is another reason: pairs of the same class are lost, too; or the ways back lose
+ * packets, and with them answers; or both ends stand still for moments in which answers may have come. So none is reported. */
 static void what_has_another_reason_is_not_told(void **state)
 {
     for (int reason = 0; reason < 3; reason++) {
@@ -255,7 +256,7 @@ static void what_has_another_reason_is_not_told(void **state)
     }
 }
 
-/* An agent that never answered one: nobody knows whether they come. */
+/* The agent has never answered one: it isn't known whether they arrive. */
 static void an_older_peer_is_not_accused(void **state)
 {
     begin();

@@ -1,4 +1,4 @@
-/* Which ways differ, and in which order both ends of an edge take them: hop lists. */
+/* Lists of hops: which ways differ, and the common order in which both ends of an edge use them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static void a_list_is_as_long_as_its_last_known_hop(void **state)
     }
 }
 
-/* The peer tells its distance. While it didn't, one router more may be there. */
+/* The peer reports its distance. Until then one more router may be there. */
 static void a_list_that_ends_early_is_no_way(void **state)
 {
     struct discovery *d = calloc(1, sizeof(*d));
@@ -66,7 +66,7 @@ static void a_list_that_ends_early_is_no_way(void **state)
     free(d);
 }
 
-/* Other routers, another order or another place of one: another way. Nothing known: 0. */
+/* Other routers, another order, or another place of one: another way. Without knowledge: 0. */
 static void ways_that_differ_have_other_signatures(void **state)
 {
     static const uint16_t ways[][MESH_HOP_MAX] = {{1},    {2},       {0, 1},    {1, 3},   {3, 1},
@@ -86,7 +86,7 @@ static void ways_that_differ_have_other_signatures(void **state)
     free(m);
 }
 
-/* One port for each way: what isn't known of a list is taken to be as the others', and a list that ends early tells no way. */
+/* One port for each way. An unknown hop of a list is assumed to be the same as others'. A list that ends early gives no way. */
 static void each_way_has_one_port(void **state)
 {
     struct discovery *d = calloc(1, sizeof(*d));
@@ -108,7 +108,7 @@ static void each_way_has_one_port(void **state)
     free(d);
 }
 
-/* By spine where spines have names: so ports that lie by other switches at either end come into one order. */
+/* Ordered by spine if spines have names: so ports whose lists begin with other switches at either end get one order. */
 static void ports_are_in_the_order_of_their_spines(void **state)
 {
     static const uint16_t hops[][3] = {{1, 4, 2}, {1, 3, 2}, {1, 6, 2}, {1, 5, 2}};
@@ -136,7 +136,7 @@ static void ports_are_in_the_order_of_their_spines(void **state)
     free(m);
 }
 
-/* A switch answers with more than one address, but has one name. */
+/* A switch answers from several addresses, but has one name. */
 static void a_router_is_known_by_its_name(void **state)
 {
     struct router routers[ROUTERS];
@@ -153,7 +153,7 @@ static void a_router_is_known_by_its_name(void **state)
     free(m);
 }
 
-/* Of all its edges between the same two routers, each way once: a peer whose search found them all tells the next one's. */
+/* All its edges between the same two routers, each way once: if one peer's search found all ways, the next one needs none. */
 static void ways_of_other_edges_are_counted(void **state)
 {
     enum { EDGES = 4 };
@@ -161,7 +161,7 @@ static void ways_of_other_edges_are_counted(void **state)
         {{1, 3, 2}, {1, 4, 2}}, /* another peer behind the same two leaves */
         {{1, 4, 2}, {1, 5, 2}}, /* and one more: two ways are the same, three in all */
         {{1, 6, 1}, {2, 6, 1}}, /* between others */
-        {{1, 6, 2}, {1, 0, 2}}, /* not looked for yet; and not known whole */
+        {{1, 6, 2}, {1, 0, 2}}, /* not yet searched; and not completely known */
     };
     const uint16_t asked[MESH_HOP_MAX] = {1, 3, 2};
     struct router routers[ROUTERS];

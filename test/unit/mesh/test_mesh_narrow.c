@@ -1,4 +1,4 @@
-/* What holds the gap that pairs agree on: a case of them that may be told. */
+/* A case that may be reported holds the gap on which pairs agree. */
 #include "one_mesh.h"
 
 #include "core/mesh/evidence.h"
@@ -6,8 +6,8 @@
 #define SENT_NS 10000
 #define SLOW_NS 36160
 
-/* All that goes out crosses the own NIC, and these pairs are wide: of one's own NIC that may not be told. To two peers it may
- * be. */
+/* own: all outgoing pairs are wide. All cross the own NIC, and that may not be reported as the suspect. Otherwise only the pairs
+ * to two peers are wide. */
 static void tell_wide(bool own)
 {
     for (uint32_t i = 1; i < PEERS; i++) {
@@ -68,7 +68,7 @@ static void pair(uint32_t nic, uint8_t path, int64_t heard_ns)
     mesh_on_pair(m, now, edge, path, DIRECTION_OUT, SENT_NS, heard_ns, 50000 + heard_ns);
 }
 
-/* Of the first peer's paths all was told by its own gap, and close pairs were weighed by it. Then the others agree on one. */
+/* All pairs of the first peer's paths were judged by its own gap, also close ones. Then the others agree on a gap. */
 static void what_all_agree_on_forgets_no_gap_of_a_host(void **state)
 {
     struct locate *l = m->pairs[0];
@@ -98,7 +98,7 @@ static void what_all_agree_on_forgets_no_gap_of_a_host(void **state)
     assert_true(locate_explains(l, locate_case_get(l, 0), number));
 }
 
-/* One peer forges stamps of the pairs that cross a slow trunk: the trunk is told with what all others agree on. */
+/* One peer forges stamps of the pairs that cross a slow trunk: the trunk is reported with the gap on which all others agree. */
 static void a_trunk_has_the_gap_of_all(void **state)
 {
     uint32_t forging = 1;

@@ -1,5 +1,4 @@
-/* Liveness is total and dies of proof only; the loss test keeps its promise; delays keep their
- * quantiles. */
+/* Liveness is total, and a path dies only by proof. The loss test keeps its promise. Delays keep their quantiles. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,14 +22,14 @@ static void every_state_and_event_has_a_successor(void **state)
             const enum path_state next = path_next((enum path_state)s, (enum path_event)e);
 
             assert_true((unsigned)next < PATH_STATE_COUNT);
-            if (next == PATH_DEAD) { /* of proof only */
+            if (next == PATH_DEAD) { /* only by proof */
                 assert_true(s == PATH_DEAD || e == PATH_PROVEN);
             }
             if (e == PATH_SILENCE) {
                 assert_int_equal(next, PATH_UNKNOWN);
             }
             if (e == PATH_LATE ||
-                e == PATH_OVERDUE) { /* nobody is accused of what we could have missed */
+                e == PATH_OVERDUE) { /* no accusation for packets that this end could have missed */
                 assert_true(next == (enum path_state)s || next == PATH_ALIVE ||
                             next == PATH_SUSPECT);
             }
@@ -68,8 +67,8 @@ static void gray_loss_is_found_good_paths_are_not(void **state)
     assert_int_equal(pairs_until(&p, 0, 100000), 0);
 }
 
-/* What operators are told of it: 5 % is found in about 45 s, 2 % in 150 s, at 2.5 pairs a second; and who loses
- * everything for four seconds waits for no more proof. */
+/* The figures for operators: 5 % is found in about 45 s, 2 % in 150 s, at 2.5 pairs a second. If everything is lost for four
+ * seconds, no more proof is needed. */
 static void gray_loss_is_found_in_time(void **state)
 {
     static const struct {
@@ -133,7 +132,7 @@ static void quantiles_are_close(void **state)
         const double got = (double)delay_quantile(&w, q / 100.0), want = (double)values[q * 5];
         assert_true(got > want * 0.96 && got < want * 1.04);
     }
-    delay_add(&w, (struct mono){100 * NS_PER_S}, span_s(10), 7); /* old windows are gone */
+    delay_add(&w, (struct mono){100 * NS_PER_S}, span_s(10), 7); /* old windows are dropped */
     assert_int_equal(delay_quantile(&w, 1), 7);
     assert_int_equal(delay_quantile_longer(&w, 0.5),
                      INT64_MIN); /* after a pause nothing went there */
@@ -141,7 +140,7 @@ static void quantiles_are_close(void **state)
     assert_int_equal(delay_quantile(&w, 0), -40);
 }
 
-/* What is older than two windows counts there, and what is older than some minutes ever less. */
+/* Values that are older than two windows count there. Beyond some minutes their weight falls. */
 static void the_longer_window_has_what_the_window_lost(void **state)
 {
     enum { EACH = 200, WINDOWS = 30 };
@@ -169,7 +168,7 @@ static void the_longer_window_has_what_the_window_lost(void **state)
     }
 }
 
-/* While all are kept, a quantile is between the two next to it: by what sorting says. */
+/* While all values are kept, a quantile is between the two neighbours in the sorted list. */
 static void few_delays_have_exact_quantiles(void **state)
 {
     static struct delay_window w;
@@ -195,7 +194,7 @@ static void few_delays_have_exact_quantiles(void **state)
     }
 }
 
-/* The median and the most of the newest sixteen singles, which count with no pairs. */
+/* The median and the maximum of the newest sixteen singles. They don't count with pairs. */
 static void singles_are_the_newest_sixteen(void **state)
 {
     static struct delay_window w;
@@ -222,7 +221,7 @@ static void singles_are_the_newest_sixteen(void **state)
     assert_int_equal(delay_quantile(&w, 0.5), INT64_MIN);
 }
 
-/* A window ends when it is full of time, not before; of two there is something for as long. */
+/* A window ends after its time, not before. With two windows there are values for as long. */
 static void windows_turn_on_time(void **state)
 {
     static struct delay_window w;
@@ -236,14 +235,14 @@ static void windows_turn_on_time(void **state)
     assert_true(delay_is_fresh(&w, (struct mono){30 * NS_PER_S - 1}, span_s(10)));
     assert_false(delay_is_fresh(&w, (struct mono){30 * NS_PER_S}, span_s(10)));
     delay_add(&w, (struct mono){30 * NS_PER_S - 1}, span_s(10), 4);
-    assert_int_equal(w.before.head.count, 1); /* the one of 10 s */
+    assert_int_equal(w.before.head.count, 1); /* the value of 10 s */
     assert_int_equal(delay_quantile(&w, 0), 3);
     delay_add(&w, (struct mono){50 * NS_PER_S - 1}, span_s(10), 5); /* after a pause of two */
     assert_int_equal(w.before.head.count, 0);
     assert_int_equal(delay_quantile(&w, 0), 5);
 }
 
-/* How much must be lost in a row, and for how long, where a share of all is lost anyway. */
+/* If a share of all packets is lost anyway: how many must be lost in a row, and for how long. */
 static void the_more_is_lost_the_more_proves_a_hole(void **state)
 {
     static const struct {
@@ -260,7 +259,7 @@ static void the_more_is_lost_the_more_proves_a_hole(void **state)
     }
 }
 
-/* What is right behind a dropped packet says nothing, what is long after it all that a loss can say: -ln of the share. */
+/* A packet right behind a lost one is no evidence. One long after it is all the evidence of a loss: -ln of the share. */
 static void evidence_grows_with_the_time_between(void **state)
 {
     double before = -1;
@@ -271,7 +270,7 @@ static void evidence_grows_with_the_time_between(void **state)
     assert_float_equal(proof_evidence(0, INT64_MAX), -log(0.005), 1e-9);
     assert_float_equal(proof_evidence(0.004, INT64_MAX), -log(0.005), 1e-9);
     assert_float_equal(proof_evidence(1, INT64_MAX), -log(0.8), 1e-9);
-    /* after 50 ms a queue has drained but for a share of 1 / e */
+    /* after 50 ms a queue has drained, except for a share of 1 / e */
     assert_float_equal(proof_evidence(0.1, 50 * NS_PER_MS), -log(0.1 * (1 - exp(-1)) + exp(-1)),
                        1e-9);
     for (int64_t ms = 0; ms < 500; ms += 10) {
@@ -281,7 +280,7 @@ static void evidence_grows_with_the_time_between(void **state)
     }
 }
 
-/* A share forgets with its time constant; by few packets it is no more than they can tell. */
+/* A share decays with its time constant. With few packets it is limited to what they can show. */
 static void a_share_forgets(void **state)
 {
     struct loss_share s = {0};
@@ -297,10 +296,10 @@ static void a_share_forgets(void **state)
     assert_float_equal(s.lost, 3 * exp(-1) + 1, 1e-9);
     assert_float_equal(s.sent, 5 * exp(-1) + 2, 1e-9);
     loss_share_add(&s, (struct mono){5 * NS_PER_S}, span_s(5), 0,
-                   1); /* a clock that went back forgets nothing */
+                   1); /* a clock that went back removes nothing */
     assert_float_equal(s.lost, 3 * exp(-1) + 1, 1e-9);
     loss_share_add(&s, (struct mono){5 * NS_PER_S}, span_s(5), -9,
-                   0); /* what was lost came after all */
+                   0); /* the lost packets came after all */
     assert_float_equal(s.lost, 0, 0);
     s = (struct loss_share){.lost = 99, .sent = 9};
     assert_float_equal(loss_share_get(&s), 1, 0);
@@ -318,7 +317,7 @@ struct delays {
     uint32_t likely, ended;
 };
 
-/* How much longer the slow ones of the last took than the quickest: half of them at least must have come. */
+/* The difference between the slow ones of the last packets and the quickest. At least half of the packets must have come. */
 static void spread_is_of_nine_in_ten(void **state)
 {
     static struct delay_window w;
@@ -331,7 +330,7 @@ static void spread_is_of_nine_in_ten(void **state)
     assert_int_equal(delay_spread(&w), 10 * (DELAY_SPREAD * 9 / 10));
 }
 
-/* 2.5 pairs a second, as a path gets them. */
+/* 2.5 pairs a second, as many as a path gets. */
 static void feed(struct delays *d, double seconds)
 {
     for (const int64_t end = d->now + (int64_t)(seconds * 1e9); d->now < end;
@@ -376,7 +375,8 @@ static void a_shift_is_likely_and_ends(void **state)
     }
 }
 
-/* The clock can't tell a path that is longer one way from an error of its own, and says so: its bound is wide from then on. */
+/* The clock can't tell a path that is longer in one direction from its own error, and its bound shows that: it is wide from then
+ * on. */
 static void a_shift_does_not_hide_itself(void **state)
 {
     struct delays d = {.noise_ns = 20};
@@ -395,7 +395,7 @@ static void a_shift_does_not_hide_itself(void **state)
     assert_int_equal(d.ended, 1);
 }
 
-/* Queues of every depth come and go over an hour each; none of them is a slow path. */
+/* Queues of every depth come and go, each over an hour. None of them is a slow path. */
 static void queues_are_no_shift(void **state)
 {
     for (uint64_t seed = 1; seed <= 100; seed++) {
@@ -411,7 +411,7 @@ static void queues_are_no_shift(void **state)
     }
 }
 
-/* A clock that wanders off takes the baseline along, and one that can't be trusted isn't asked. */
+/* If a clock wanders off, the baseline moves with it. A clock that can't be trusted doesn't count. */
 static void clocks_that_wander_are_no_shift(void **state)
 {
     struct delays d = {.noise_ns = 20, .drift_ns = 0.5};
@@ -424,12 +424,12 @@ static void clocks_that_wander_are_no_shift(void **state)
     slow_pause(&d.watch, (struct mono){d.now});
     assert_false(
         slow_shift(&d.watch, (struct mono){d.now}, (struct mono){d.now - 4 * NS_PER_S}, &shift));
-    d.add_ns += 5000; /* it comes back with another error, which it cures soon */
+    d.add_ns += 5000; /* it comes back with another error, which it soon corrects */
     feed(&d, 8);
     assert_int_equal(d.likely, 0);
 }
 
-/* Another source port is another path, with a baseline of its own. */
+/* Another source port is another path, with its own baseline. */
 static void another_port_is_another_path(void **state)
 {
     struct delays d = {.noise_ns = 20};

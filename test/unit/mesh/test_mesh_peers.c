@@ -1,5 +1,5 @@
-/* Every host comes to the same graph: symmetric, of bounded degree, connected, and a NIC that goes
- * changes only its neighbours. */
+/* Every host computes the same graph: symmetric, of bounded degree, connected. If a NIC leaves, only its neighbours' edges
+ * change. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,7 +107,7 @@ static void change_is_local(void **state)
     assert_in_range(changed, 1, 2 * 20 * NICS);
 }
 
-/* The spare behind a neighbour is what the ring gives when that neighbour is gone. */
+/* The spare behind a neighbour is the NIC that the ring gives if that neighbour is gone. */
 static void spares_are_the_next_of_the_ring(void **state)
 {
     const struct mesh_fleet f = fleet(HOSTS);
@@ -123,7 +123,7 @@ static void spares_are_the_next_of_the_ring(void **state)
     assert_true(spares >= 20);
 }
 
-/* NICs that join and leave, one after the other, lead to the same choices as the list does that comes of it. */
+/* If NICs join and leave one after the other, the choices are the same as from the final list. */
 static void changes_lead_to_the_same(void **state)
 {
     static struct mesh_peer room[COUNT];
@@ -145,7 +145,7 @@ static void changes_lead_to_the_same(void **state)
         const struct mesh_member member = {.peer = list[which],
                                            .gone = fleet_find(&f, list[which].nic) != UINT32_MAX};
         if (which == own || (member.gone && step % 1000 < 500 && step % 3 != 0)) {
-            continue; /* it grows, then shrinks below what is probed in full */
+            continue; /* the fleet grows, then shrinks below the size at which all probe all */
         }
         assert_int_equal(fleet_change(&f, &member, &at), 0);
         const uint32_t self = fleet_find(&f, list[own].nic);
@@ -164,7 +164,7 @@ static void changes_lead_to_the_same(void **state)
     assert_int_equal(fleet_change(&f, &fresh, &at), -ENOSPC);
 }
 
-/* ---- how wide the graph is ---- */
+/* ---- the width of the graph ---- */
 
 #define WIDE_COUNT 1000
 #define WIDE_EDGES 36
@@ -194,7 +194,7 @@ static void draw(const struct mesh_fleet *f, uint32_t ring_peers)
     }
 }
 
-/* How far the furthest is from `from`; UINT32_MAX: one isn't joined to it. NICs of one host don't probe each other. */
+/* The distance of the furthest NIC from `from`; UINT32_MAX: one isn't connected. NICs of one host don't probe each other. */
 static uint32_t furthest(const struct mesh_fleet *f, uint32_t from, const bool *lies)
 {
     static uint32_t queue[WIDE_COUNT], far[WIDE_COUNT];
@@ -252,7 +252,7 @@ static void no_two_are_further_apart_than_hops(void **state)
             }
         }
     }
-    assert_int_equal(peers_hops(21, 16, 20), 1); /* as few as that: all probe all */
+    assert_int_equal(peers_hops(21, 16, 20), 1); /* so few: all probe all */
     assert_int_equal(peers_hops(22, 16, 20), 4);
     assert_int_equal(peers_hops(2048, 16, 20), 4);
     assert_int_equal(peers_hops(2049, 16, 20), 5);

@@ -1,4 +1,4 @@
-/* Answers of hops and of the peer's end: which of them count for what is being learnt, and which for nothing. */
+/* Answers of hops and of the peer's end: which of them count for a search, and which for nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ static void the_least_hop_limit_that_reached_the_peer_counts(void **state)
     assert_int_equal(d->reached, 4);
     discovery_reached(m, now, edge, number(edge, 3, 3));
     assert_int_equal(d->reached, 3);
-    /* of nothing that was asked of this edge */
+    /* not for anything that this edge asked */
     discovery_reached(m, now, edge, number(edge, 1, 2) + (1U << 16)); /* its generation before */
     discovery_reached(m, now, other, number(other, 1, 2));
     discovery_reached(m, now, edge, number(edge, 1, 0));
@@ -107,9 +107,9 @@ static void a_hop_counts_where_it_was_asked(void **state)
     mesh_on_hop(m, now, 0, peer, PORT_BASE + MESH_PORT_COUNT, 0, 1, router);
     mesh_on_hop(m, now, 0, peer, PORT_BASE - 1, 0, 1, router);
     mesh_on_hop(m, now, 0, peer, PORT_BASE, 0, MESH_HOP_MAX + 1, router);
-    mesh_on_hop(m, now, 0, (struct nic_id){2}, PORT_BASE, 0, 1, router); /* not being learnt */
+    mesh_on_hop(m, now, 0, (struct nic_id){2}, PORT_BASE, 0, 1, router); /* not in a search */
     assert_int_equal(unmatched(), 5);
-    /* a quote too short to tell its hop limit: the one that was sent last, by that port only */
+    /* a quote too short to contain its hop limit: it counts for the last one that was sent, by that port only */
     d->last_port = 3;
     d->last_ttl = 2;
     mesh_on_hop(m, now, 0, peer, PORT_BASE + 3, 0, 0, router);
@@ -132,7 +132,7 @@ static void set_way(struct path_out *out, uint8_t leaf, uint8_t spine, uint8_t f
     out->verified = now;
 }
 
-/* The fabric went round a spine: ways by its leaves wait to be seen again. What goes by neither, of another rail, doesn't. */
+/* The fabric rerouted around a spine: ways over its leaves must be seen again. A way over neither, of another rail, need not. */
 static void a_reroute_is_news_of_the_ways_beside_it(void **state)
 {
     static const uint8_t spine_7[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 2, [14] = 7};
@@ -140,7 +140,7 @@ static void a_reroute_is_news_of_the_ways_beside_it(void **state)
     const uint64_t token = 99;
 
     set_way(&e->out[0], 0, 0, 1);
-    set_way(&e->out[1], 0, 1, 1);     /* the same leaves, which may spread all anew */
+    set_way(&e->out[1], 0, 1, 1);     /* the same leaves, which may spread all packets anew */
     set_way(&other->out[0], 5, 0, 6); /* the same spine */
     set_way(&other->out[1], 5, 1, 6); /* none of them */
     now.ns += NS_PER_S;
@@ -158,7 +158,7 @@ static void a_reroute_is_news_of_the_ways_beside_it(void **state)
     assert_true(discovery_way_holds(&other->out[0]));
 }
 
-/* Ways from before a restart, out of a file: whole, or not at all. */
+/* Ways from before a restart, from a file: all of a way, or nothing. */
 static void what_is_saved_wrong_is_not_taken(void **state)
 {
     static const uint8_t router[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 2, 3};
@@ -193,7 +193,7 @@ static void what_is_saved_wrong_is_not_taken(void **state)
     assert_true(e->out[0].signature != 0 && e->out[0].signature == e->out[1].signature);
 }
 
-/* What the edge's discovery found out, of ports 10 and 11: by a spine each, as far as switches answered. */
+/* The result of the edge's search for ports 10 and 11: each over its own spine, as far as switches answered. */
 static struct mesh_edge *learns(int edge, uint8_t answered, uint8_t reached)
 {
     struct discovery *d = &m->nics[0].discovery;
@@ -215,14 +215,14 @@ static struct mesh_edge *learns(int edge, uint8_t answered, uint8_t reached)
     return &m->edges[edge];
 }
 
-/* Switches that answer rarely leave lists that end before the peer: no element is told of those. */
+/* If switches answer rarely, lists end before the peer: such lists name no element. */
 static void ways_end_where_the_peer_is(void **state)
 {
     struct probe_observation o;
     const int edge = edge_to(1);
     struct mesh_edge *e = learns(edge, 1, 4);
 
-    assert_int_equal(e->path_count, 4); /* nothing was learnt of where ways differ */
+    assert_int_equal(e->path_count, 4); /* it isn't known where ways differ */
     assert_int_equal(e->out[0].half.port, PORT_BASE);
     assert_int_equal(e->out[0].hop_count, 0);
     e = learns(edge, 2, 4);
@@ -242,7 +242,7 @@ static void ways_end_where_the_peer_is(void **state)
     assert_true(mesh_ways_known(m, edge));
 }
 
-/* A path takes another port: what its former one lost or brought tells nothing of the way that it goes now. */
+/* A path takes another port: losses and delays of its former port don't count for the way that it takes now. */
 static void a_new_port_has_no_past(void **state)
 {
     struct probe_observation o;
@@ -261,7 +261,7 @@ static void a_new_port_has_no_past(void **state)
     assert_int_equal(e->out[0].half.state, PATH_UNKNOWN);
     for (uint8_t p = 0; p < 2; p++) {
         assert_int_equal(e->out[p].half.heard.ns, MONO_NEVER.ns);
-        assert_int_equal(e->out[p].acked, 99); /* nor do answers to what it sent before */
+        assert_int_equal(e->out[p].acked, 99); /* nor do answers to its earlier packets */
         assert_false(digest_seen(m, now, edge, p, &o));
     }
     verdict_ack(m, now, edge, 1);
@@ -276,7 +276,7 @@ static void a_new_port_has_no_past(void **state)
     assert_int_equal(o.age_ms, 1000);
 }
 
-/* Slow is what is seen here alone: the way back and others' ways to this NIC keep their pace. */
+/* Slow is a verdict of this end alone: the way back, and others' ways to this NIC, keep their delays. */
 static void feed(uint8_t path, uint32_t peer, enum finding_direction direction, int64_t owd_ns)
 {
     mesh_watch_delay(m, now, edge_to(peer), path, direction, owd_ns, 100);

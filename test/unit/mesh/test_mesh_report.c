@@ -1,4 +1,4 @@
-/* What is told of edges and paths: delays of the last windows, what a restart keeps. */
+/* Reports of edges and paths: delays of the last windows, and what is kept over a restart. */
 #include "one_mesh.h"
 
 static struct path_report report_of(int edge, uint8_t path, enum finding_direction direction)
@@ -40,7 +40,7 @@ static void what_is_not_there_is_not_told(void **state)
     e->used = true;
 }
 
-/* Delays of a path by what sorting says; jobs' packets are told by themselves, and a brief report is a second old at most. */
+/* A path's delays match the sorted values. Jobs' packets are reported separately, and a brief report is at most a second old. */
 static void delays_are_told(void **state)
 {
     static const int64_t pairs[] = {5000, 3000, 4000, 9000, 6000};
@@ -82,14 +82,14 @@ static void delays_are_told(void **state)
     mesh_on_delay(m, now, edge, PATHS, DIRECTION_OUT, DELAY_OF_PAIR, 1);
     now = (struct mono){1020 * NS_PER_S - 1};
     assert_int_equal(report_of(edge, 2, DIRECTION_OUT).owd_count, 7);
-    now = after(1); /* nothing of the last two windows is left */
+    now = after(1); /* nothing is left of the last two windows */
     assert_int_equal(report_of(edge, 2, DIRECTION_OUT).owd_count, 0);
     assert_int_equal(report_of(edge, 2, DIRECTION_OUT).owd_ns_p99, INT64_MIN);
     assert_true(mesh_path_brief(m, now, edge, 2, DIRECTION_OUT, &r));
     assert_int_equal(r.owd_ns_last, INT64_MIN);
 }
 
-/* There and back: the least of both directions, of this five seconds and the last. */
+/* Round trips: the least of each direction, of these five seconds and the last ones. */
 static void a_round_trip_is_the_least_of_both_ways(void **state)
 {
     struct mesh_edge_info info;
@@ -114,7 +114,7 @@ static void a_round_trip_is_the_least_of_both_ways(void **state)
     }
 }
 
-/* What this NIC hears and waited in a queue is a share of all that it hears. */
+/* The packets that waited in a queue, as a share of all packets that this NIC hears. */
 static void who_waited_is_counted(void **state)
 {
     int edge;
@@ -122,7 +122,7 @@ static void who_waited_is_counted(void **state)
     (void)state;
     edge_of(1, &edge);
     mesh_on_delay(m, now, edge, 0, DIRECTION_IN, DELAY_OF_PAIR, 3000);
-    assert_float_equal(m->nics[0].waits.sent, 0, 0); /* how fast it can be wasn't known yet */
+    assert_float_equal(m->nics[0].waits.sent, 0, 0); /* its least delay wasn't known yet */
     mesh_on_delay(m, now, edge, 0, DIRECTION_IN, DELAY_OF_PAIR, 8000);
     assert_float_equal(m->nics[0].waits.lost, 0, 0);
     mesh_on_delay(m, now, edge, 0, DIRECTION_IN, DELAY_OF_JOB, 8001);
@@ -131,7 +131,7 @@ static void who_waited_is_counted(void **state)
     assert_float_equal(m->nics[0].waits.sent, 3, 0);
 }
 
-/* Ports and ways outlive a restart, unknown hops too. */
+/* Ports and ways are kept over a restart, also unknown hops. */
 static void ways_are_kept(void **state)
 {
     struct mesh_saved_edge saved, again;
@@ -167,7 +167,7 @@ static void ways_are_kept(void **state)
     e->used = true;
 }
 
-/* Of a file that somebody wrote anything may be in it. */
+/* A file may contain anything. */
 static void what_cannot_be_is_not_restored(void **state)
 {
     const struct mesh_saved_edge good = {

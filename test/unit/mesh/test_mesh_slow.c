@@ -1,4 +1,5 @@
-/* Delays that shift, by all paths of a host: told once, and over when no path of the two NICs goes that way any more. */
+/* Delays that shift, judged with all paths of a host: reported once, and over when no path between the two NICs is that slow any
+ * more. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@ static struct mesh *m;
 static struct mono now;
 static struct mesh_peer peers[PEERS];
 static struct prng prng;
-static int slow; /* the path in from peer 1 that is; -1: none */
+static int slow; /* the slow path from peer 1; -1: none */
 static uint32_t told, over;
 
 static int begin(void **state)
@@ -68,7 +69,7 @@ static void set_ports(uint32_t nic, uint16_t first)
     }
 }
 
-/* 2.5 pairs a second of each path and direction; the first `paths` of peer 1. */
+/* 2.5 pairs a second for each path and direction; only the first `paths` of peer 1. */
 static void run(double seconds, uint8_t paths)
 {
     for (const int64_t until = now.ns + (int64_t)(seconds * NS_PER_S); now.ns < until;
@@ -114,7 +115,7 @@ static void a_shift_is_told_within_four_seconds(void **state)
     assert_int_equal(over, 1);
 }
 
-/* The peer learnt its ways: another path takes the slow one. */
+/* The peer learnt its ways: another path takes the slow way. */
 static void a_delay_lasts_when_ports_change(void **state)
 {
     begin_slow(0);
@@ -139,7 +140,7 @@ static void it_is_over_when_no_port_goes_that_way(void **state)
     assert_int_equal(over, 1);
 }
 
-/* Ways are fewer than ports were: the path that was told isn't used any more. */
+/* There are fewer ways than ports: the reported path is no longer used. */
 static void a_delay_lasts_when_its_path_is_given_up(void **state)
 {
     begin_slow(3);
@@ -153,14 +154,14 @@ static void a_delay_lasts_when_its_path_is_given_up(void **state)
     assert_int_equal(over, 1);
 }
 
-/* A path that has been as long before the other one shifted isn't what shifted. */
+/* A path that was as long before the other one shifted isn't the one that shifted. */
 static void another_long_path_is_no_reason_to_go_on(void **state)
 {
     begin_slow(0);
     slow = -1;
     run(20, PATHS);
     assert_int_equal(over, 1);
-    set_ports(1, 7650); /* path 1 is long from now on, and takes that for usual */
+    set_ports(1, 7650); /* path 1 is long from now on, and that becomes its baseline */
     slow = 1;
     run(20, PATHS);
     assert_int_equal(told, 1);

@@ -1,4 +1,4 @@
-/* What became of own packets, as a peer's words tell; what is no evidence of anything; where a dead path ends. */
+/* Fates of own packets, by a peer's reports; what is no evidence; where a dead path ends. */
 #include <math.h>
 
 #include "core/mesh/evidence.h"
@@ -11,8 +11,8 @@ static void delay(int edge, bool high, int64_t owd_ns)
     trial_on_delay(m, now, edge, 0, high, owd_ns);
 }
 
-/* One in sixteen that waited for longer than a buffer takes to drain: it may have been full. Of a path of which nobody tells
- * delays nobody knows. */
+/* One packet in sixteen waited longer than a buffer takes to drain: the queue may have been full. If a path has no known delays,
+ * it is unknown. */
 static void a_queue_may_have_dropped_it(void **state)
 {
     int edge;
@@ -20,16 +20,16 @@ static void a_queue_may_have_dropped_it(void **state)
     (void)state;
     struct mesh_edge *e = edge_of(1, &edge);
     struct path_out *out = &e->out[0];
-    delay(edge, true, 99999); /* how fast it can be isn't known */
+    delay(edge, true, 99999); /* the least delay isn't known */
     out->half.brief_count = 1;
     out->half.brief_min = 1000;
     for (int i = 0; i < 7; i++) {
-        delay(edge, true, 21000); /* as late as it may be */
+        delay(edge, true, 21000); /* as late as allowed */
         assert_true(trial_may_be_queue(out, true, now));
     }
     delay(edge, true, 21000);
     assert_false(trial_may_be_queue(out, true, now));
-    assert_true(trial_may_be_queue(out, false, now)); /* of the job's class nothing is known */
+    assert_true(trial_may_be_queue(out, false, now)); /* nothing is known of the job's class */
     delay(edge, true, 21001);
     assert_true(trial_may_be_queue(out, true, now)); /* 1 of 9 */
     for (int i = 0; i < 6; i++) {
@@ -48,12 +48,12 @@ static void a_queue_may_have_dropped_it(void **state)
     for (int i = 0; i < 30; i++) {
         delay(edge, true, 2000);
     }
-    assert_false(trial_may_be_queue(out, true, now)); /* the first one is out of what is kept */
+    assert_false(trial_may_be_queue(out, true, now)); /* the first one is no longer kept */
     assert_false(trial_may_be_queue(out, true, after(5 * NS_PER_S / 2)));
     assert_true(trial_may_be_queue(out, true, after(5 * NS_PER_S / 2 + 1)));
 }
 
-/* Pairs come and the job's packets don't: by so many that it is no chance. */
+/* Pairs come and the job's packets don't: by so many that it isn't chance. */
 static void a_class_alone_is_lost(void **state)
 {
     (void)state;
@@ -62,7 +62,7 @@ static void a_class_alone_is_lost(void **state)
     assert_true(trial_is_job_class(&(struct class_sums){{200, 10}, {0, 10}}));
     assert_false(trial_is_job_class(&(struct class_sums){{200, 10}, {1, 10}}));
     assert_false(trial_is_job_class(&(struct class_sums){{200, 10}, {0, 0}}));
-    /* half of them: as many halves as odds of a million want */
+    /* half of them: as many halves as odds of a million need */
     const double least = 2 * ceil(LOCATE_LIMIT / log(2));
     assert_true(trial_is_job_class(&(struct class_sums){{least, 10}, {0, 5}}));
     assert_false(trial_is_job_class(&(struct class_sums){{least - 2, 10}, {0, 5}}));
@@ -80,7 +80,7 @@ static void sent(struct path_out *out, uint32_t seq, int64_t ms_ago, bool high)
     out->seq_next = seq + 1;
 }
 
-/* The peer's word of a path's last packets: bit k, the one that was sent k before. */
+/* The peer's report of a path's last packets: bit k is the packet k before the newest. */
 static void tell(int edge, uint32_t newest, uint32_t received, bool late)
 {
     const struct probe probe = {
@@ -110,7 +110,7 @@ static void fates_are_counted_once(void **state)
     tell(edge, 104, 0x15, false); /* 104, 102, 100 came; 103 and 101 didn't */
     struct class_sums s = fates(out);
     assert_float_equal(s.sent[0], 2,
-                       0); /* nobody knows of the newest one whether another is yet to come */
+                       0); /* it isn't known whether another packet is to follow the newest one */
     assert_float_equal(s.lost[0], 0, 0);
     assert_float_equal(s.sent[1], 2, 0);
     assert_float_equal(s.lost[1], 2, 0);
@@ -126,7 +126,7 @@ static void fates_are_counted_once(void **state)
     assert_float_equal(s.lost[1], 2, 0);
 }
 
-/* What could have gone wrong at either end itself is left out. */
+/* Packets that may have failed at either end itself don't count. */
 static void fates_that_nobody_knows(void **state)
 {
     int edge;
@@ -157,7 +157,7 @@ static void fates_that_nobody_knows(void **state)
     assert_int_equal(out->trials_judged, 103);
 }
 
-/* Those within 60 ms of one that came may come yet. */
+/* Packets within 60 ms of one that came may still come. */
 static void what_is_on_its_way_is_not_lost(void **state)
 {
     int edge;
@@ -173,7 +173,7 @@ static void what_is_on_its_way_is_not_lost(void **state)
     assert_float_equal(fates(out).lost[0], 1, 0);
 }
 
-/* This while and the last one, of two seconds each. */
+/* The present period and the last one, of two seconds each. */
 static void fates_are_forgotten(void **state)
 {
     int edge;
@@ -206,7 +206,7 @@ static struct path_fates of(const struct path_half *half, struct evidence_view v
     return evidence_fates(half, now, after(-10 * NS_PER_S), view);
 }
 
-/* Since the moment, one packet in 200 ms; what came is of after it, with an echo's time. */
+/* Since a certain moment, one packet in 200 ms. Packets that came are from after it, at the time of an echo. */
 static void death_and_life_are_counted_in_touches(void **state)
 {
     const struct evidence_view out = {.out = true}, in = {.out = false};
@@ -224,7 +224,7 @@ static void death_and_life_are_counted_in_touches(void **state)
     half.heard = MONO_NEVER;
     assert_int_equal(of(&half, out).lost, 8);
     half.heard = now;
-    assert_int_equal(of(&half, out).lost, 1); /* it is proven all the same */
+    assert_int_equal(of(&half, out).lost, 1); /* it is proved nevertheless */
     half.state = PATH_SUSPECT;
     half.heard = after(-399 * NS_PER_MS);
     assert_int_equal(of(&half, out).sent, 0); /* it may just be late */
@@ -253,7 +253,7 @@ static void death_and_life_are_counted_in_touches(void **state)
     assert_int_equal(of(&half, in).sent, 0);
 }
 
-/* A share of what was sent, scaled down where it is more than a test wants; a hole is no gray loss. */
+/* A share of the packets sent, scaled down if it is more than a test needs. A hole is no gray loss. */
 static void gray_losses_are_a_share(void **state)
 {
     const struct evidence_view view = {.out = true, .loss = true};
@@ -278,7 +278,8 @@ static void gray_losses_are_a_share(void **state)
     assert_int_equal(of(&half, view).sent, 0);
 }
 
-/* A delay that shifted is as bad as one that is about to be called so; one that has a baseline and stays is evidence for. */
+/* A shifted delay is as bad as one that is about to count as shifted. A stable one with a baseline is evidence that the way is
+ * well. */
 static void delays_are_evidence(void **state)
 {
     const struct evidence_view view = {.slow = true};
@@ -298,7 +299,7 @@ static void delays_are_evidence(void **state)
     assert_int_equal(of(&half, view).sent, 8);
 }
 
-/* A way is known from end to end, or not at all; of ports that nobody chose only what goes out. */
+/* A way is completely known, or unknown. For ports that were not chosen only the outgoing direction is. */
 static void a_chain_is_whole(void **state)
 {
     struct way_chain chain;
@@ -320,7 +321,7 @@ static void a_chain_is_whole(void **state)
     assert_int_equal(r.from.index, 0);
     assert_int_equal(r.to.index, 1);
     assert_int_equal(r.to_host.index, 11);
-    assert_int_equal(r.teller.index, 11); /* who hears it tells of it */
+    assert_int_equal(r.teller.index, 11); /* its receiver reports it */
     assert_int_equal(r.boxes[0].key, chain.boxes[1].key);
     r = evidence_route(m, e, &chain, 3, (struct evidence_view){.out = false});
     assert_int_equal(r.from.index, 1);
@@ -328,7 +329,7 @@ static void a_chain_is_whole(void **state)
     assert_int_equal(r.teller.index, 10);
     assert_int_equal(r.boxes[0].key, chain.boxes[2].key);
     r = evidence_route(m, e, &chain, 1,
-                       (struct evidence_view){.out = true}); /* to the first router alone */
+                       (struct evidence_view){.out = true}); /* only to the first router */
     assert_int_equal(r.box_count, 1);
     assert_true(nic_id_equal(r.to, NIC_NONE));
     assert_int_equal(r.teller.index, 10);
@@ -349,9 +350,9 @@ static void a_chain_is_whole(void **state)
     assert_int_equal(chain.count, 0);
 }
 
-/* ---- where it ends ---- */
+/* ---- where a dead path ends ---- */
 
-/* The last router that answered, if it was asked after the first packet that was lost. */
+/* The last router that answered, if it was asked after the first lost packet. */
 static void a_trace_counts_from_the_first_loss_on(void **state)
 {
     int edge;
@@ -363,7 +364,7 @@ static void a_trace_counts_from_the_first_loss_on(void **state)
     out->trace_answered = 3;
     out->acked_any = true;
     sent(out, 100, 500, true);
-    sent(out, 101, 401, true); /* too close to be the first that would be acknowledged */
+    sent(out, 101, 401, true); /* too close to be the first one that would be acknowledged */
     sent(out, 102, 400, true);
     out->acked = 100;
     out->trace_began = after(-400 * NS_PER_MS);
@@ -381,10 +382,10 @@ static void a_trace_counts_from_the_first_loss_on(void **state)
     out->acked_any = false;
     assert_int_equal(trace_reached(out, now), -1);
     out->acked_any = true;
-    out->seq_next = 102; /* nothing was sent since that would be acknowledged */
+    out->seq_next = 102; /* no packet was sent since that would be acknowledged */
     assert_int_equal(trace_reached(out, now), -1);
     out->seq_next = 103;
-    out->sent[100 % SLOT_COUNT].seq = 68; /* when the last one left isn't known any more */
+    out->sent[100 % SLOT_COUNT].seq = 68; /* if the time of the last one isn't known any more */
     assert_int_equal(trace_reached(out, now), -1);
 }
 
@@ -400,7 +401,7 @@ static uint32_t asked(void)
     return count;
 }
 
-/* Two rounds, 110 ms apart; a death of its own begins anew; a path that takes the same way shares what answers. */
+/* Two rounds, 110 ms apart. A path's own death begins again. A path that takes the same way shares the answers. */
 static void a_path_is_traced_twice(void **state)
 {
     int edge;
@@ -446,7 +447,7 @@ static void a_path_is_traced_twice(void **state)
     discovery_trace(m, now, edge, 0);
     assert_int_equal(asked(), 2);
     assert_int_equal(e->out[0].trace_answered, 0);
-    e->out[2] = e->out[0]; /* no path of it any more */
+    e->out[2] = e->out[0]; /* no longer a path of it */
     e->out[2].trace_rounds = 0;
     discovery_trace(m, now, edge, 2);
     assert_int_equal(e->out[2].trace_rounds, 0);

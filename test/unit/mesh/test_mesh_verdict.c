@@ -1,5 +1,5 @@
-/* What proves a black hole, and what does not: queues that drop and delay, peers that begin anew. Meshes alone, wired
- * to each other. */
+/* What proves a black hole, and what doesn't: queues that drop and delay, peers that restart. Meshes alone, connected to each
+ * other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,10 +33,10 @@ struct wire {
     struct flight *flights;
     uint32_t count;
     /* of packets from side 0 to side 1 */
-    double loss[PATHS], full; /* a queue that is full for 40 ms, this share of the time */
+    double loss[PATHS], full; /* a queue that is full for 40 ms, for this share of the time */
     int64_t single_delay[PATHS], delay[PATHS];
     bool cut;             /* side 0's link */
-    bool timed;           /* side 1 is told what each packet from side 0 took */
+    bool timed;           /* side 1 gets the delay of each packet from side 0 */
     uint32_t dead[SIDES]; /* verdicts of each side, direction in */
     int64_t dead_at;
 };
@@ -177,7 +177,7 @@ static void a_hole_is_proven_soon_where_nothing_else_is_lost(void **state)
     }
 }
 
-/* Two to one, unpaced: every second packet goes, on one path or on all; a hole is found all the same. */
+/* A queue that drops 2 to 50 % of all packets, on one path or on all: it is no hole. A hole there is found nevertheless. */
 static void a_queue_that_drops_is_no_hole(void **state)
 {
     static const double losses[] = {0.02, 0.1, 0.3, 0.5};
@@ -193,7 +193,7 @@ static void a_queue_that_drops_is_no_hole(void **state)
         assert_int_equal(w.dead[0] + w.dead[1] + w.dead[2], 0);
         const int64_t from = w.now;
         w.loss[0] = 1;
-        run(9 * NS_PER_S); /* bursts are few: who loses much waits longer */
+        run(9 * NS_PER_S); /* bursts are few: with much loss the wait is longer */
         assert_int_equal(w.dead[1], 1);
         assert_in_range(w.dead_at - from, 1, limit_ms[i / 2] * NS_PER_MS);
         wire_done();
@@ -226,7 +226,7 @@ static void a_hole_is_found_between_short_silences(void **state)
     }
 }
 
-/* It fills and drains: what is lost comes in runs. */
+/* It fills and drains: losses come in runs. */
 static void a_queue_that_fills_and_drains_is_no_hole(void **state)
 {
     for (uint32_t i = 1; i <= 6; i++) {
@@ -239,8 +239,8 @@ static void a_queue_that_fills_and_drains_is_no_hole(void **state)
     }
 }
 
-/* All ways of a load fill, and one of them overflows first: nothing was ever lost before, so nobody knows the share. A hole that
- * begins then is found all the same, and one beside which nothing waits as soon as ever. */
+/* All ways of a load fill, and one of them overflows first: nothing was ever lost before, so the share is unknown. A hole that
+ * begins then is found nevertheless. A hole without any waits beside it is found as soon as always. */
 static void a_queue_that_begins_to_drop_is_no_hole(void **state)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -270,7 +270,7 @@ static void a_queue_that_begins_to_drop_is_no_hole(void **state)
     }
 }
 
-/* Singles wait in the job's queue; the peer's agent is started anew meanwhile, and counts from elsewhere. */
+/* Singles wait in the job's queue. Meanwhile the peer's agent restarts, and counts from another number. */
 static void a_peer_that_begins_anew_has_no_hole(void **state)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -285,7 +285,7 @@ static void a_peer_that_begins_anew_has_no_hole(void **state)
         }
         assert_int_equal(w.dead[0] + w.dead[1] + w.dead[2], 0);
         const int64_t from = w.now;
-        w.loss[3] = 1; /* and isn't blind from then on */
+        w.loss[3] = 1; /* and it isn't blind from then on */
         run(2 * NS_PER_S);
         assert_int_equal(w.dead[1], 1);
         assert_in_range(w.dead_at - from, 1, NS_PER_S);
@@ -295,7 +295,7 @@ static void a_peer_that_begins_anew_has_no_hole(void **state)
 
 /* ---- delays ---- */
 
-/* What side 1 is told of its paths, 2.5 times a second: from side 0, from side 2, and back. */
+/* Side 1 gets delays of its paths, 2.5 times a second: from side 0, from side 2, and back. */
 static uint32_t tell_delays(double seconds, int64_t from_0, int64_t from_2, int64_t back)
 {
     uint32_t slow = 0;
@@ -332,7 +332,7 @@ static uint32_t tell_delays(double seconds, int64_t from_0, int64_t from_2, int6
     return slow;
 }
 
-/* A path is slow when its delay moved, and neither what goes back nor what comes from others did. */
+/* A path is slow if its delay moved, and neither the way back nor others' ways did. */
 static void only_a_path_is_slow(void **state)
 {
     static const struct {
@@ -340,7 +340,7 @@ static void only_a_path_is_slow(void **state)
         uint32_t slow;
     } cases[] = {
         {50000, 0, 0, PATHS},      /* that way */
-        {50000, 0, 50000, 0},      /* a queue at the sender, whose clock took half of it */
+        {50000, 0, 50000, 0},      /* a queue at the sender, whose clock took half of it for time */
         {50000, 0, -50000, 0},     /* the sender's clock */
         {50000, 50000, -50000, 0}, /* its own clock */
         {50000, 50000, 0, 0},      /* a queue at its own port */
@@ -360,7 +360,7 @@ static void only_a_path_is_slow(void **state)
     }
 }
 
-/* After a cable was cut: what was measured before is no measurement of now. */
+/* After a cable was cut: earlier measurements don't count as present ones. */
 static void what_nobody_hears_has_no_delay(void **state)
 {
     struct path_report report;
@@ -395,7 +395,7 @@ static void what_nobody_hears_has_no_delay(void **state)
     wire_done();
 }
 
-/* The peer sends from another port from now on: what its old way lost, and how long that took, tells nothing of the new one. */
+/* From now on the peer sends from another port: losses and delays of its old way don't count for the new one. */
 static void what_comes_another_way_has_no_past(void **state)
 {
     struct path_report r;
@@ -421,7 +421,7 @@ static void what_comes_another_way_has_no_past(void **state)
     wire_done();
 }
 
-/* Two ways over a spine each from NIC 0 to NIC 1; that over the second loses so many in ten. */
+/* Two ways from NIC 0 to NIC 1, each over a spine. The second one loses so many in ten. */
 static void tell_ways(struct locate *l, uint32_t first, uint32_t count, uint32_t tenths)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -433,10 +433,10 @@ static void tell_ways(struct locate *l, uint32_t first, uint32_t count, uint32_t
     }
 }
 
-/* The finding of a link stays open until its end is told: also where no path goes over it any more. */
+/* The finding of a link stays open until its end is reported, also when no path crosses it any more. */
 static void a_fault_ends_when_its_paths_go_another_way(void **state)
 {
-    const uint32_t first = 6 * PATHS; /* of two edges that nobody has */
+    const uint32_t first = 6 * PATHS; /* of two edges that don't exist */
     struct mesh_fault f;
     uint32_t ends = 0;
 
@@ -471,7 +471,7 @@ static void a_fault_ends_when_its_paths_go_another_way(void **state)
     }
 }
 
-/* Nothing came for long: what was lost before is no loss of the last minute, then or when something comes again. */
+/* Nothing came for long: earlier losses are no losses of the last minute, neither then nor when packets come again. */
 static void old_losses_are_not_recent(void **state)
 {
     struct path_half half = {.recent_start = {NS_PER_S}};
@@ -488,7 +488,7 @@ static void old_losses_are_not_recent(void **state)
     assert_int_equal(half.lost, 50);
 }
 
-/* Packets that overtake each other are missing for a while; none of them was lost, in either count. */
+/* Packets that overtake each other are missing for a while. Neither count has any of them as lost. */
 static void what_comes_late_was_not_lost(void **state)
 {
     uint64_t reordered = 0;
@@ -533,7 +533,7 @@ static void proof_grows_with_loss(void **state)
     assert_int_equal(proof_wanted(0.5).time.ns, PROOF_EPOCHS * PROOF_EPOCH_NS);
 }
 
-/* Where every tenth is lost ten packets in a row were proof; but five pairs are five chances, and five bursts are. */
+/* If every tenth is lost, ten packets in a row are proof. But five pairs count as five, and so do five bursts. */
 static void what_is_sent_together_is_lost_together(void **state)
 {
     double pairs = 0, bursts = 0, alone = 0;
@@ -568,7 +568,7 @@ static void shares_forget(void **state)
     assert_true(loss_share_get(&share) == 0);
 }
 
-/* Whoever loses its power, all paths die in one tick. */
+/* If a NIC loses its power, all paths die in one tick. */
 static void all_paths_may_change_at_once(void **state)
 {
     enum { NICS_ALL = 8, HOSTS_ALL = 29, EDGES = 28 };

@@ -1,5 +1,5 @@
-/* test_port_probe.c: what a port asks, what comes of it, and when a class is called slower: against a world that answers with
- * delays of the test's own choice. */
+/* test_port_probe.c: a port's questions, their results, and when a class counts as slower: in a world that answers with chosen
+ * delays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,12 +16,12 @@
 static struct port_probe *p;
 static struct mono now;
 static int64_t delay_ns[2][2]; /* by way and direction; < 0: lost */
-static int64_t clock_off_ns;   /* the peers' fleet time is so much ahead of ours */
+static int64_t clock_off_ns;   /* lead of the peers' fleet time */
 static uint32_t asked[PORT_PROBE_PEERS + 1][2];
 static struct prng random_;
 static uint32_t width_most_ns; /* of spans */
 
-static uint32_t liar; /* the NIC that tells of 5 ms more in the job's class, or loses it; 0: none */
+static uint32_t liar; /* the NIC that reports 5 ms more in the job's class, or its loss; 0: none */
 static bool liar_loses;
 
 static int begin(void **state)
@@ -56,7 +56,7 @@ static void tell(uint32_t nic, uint32_t qp)
     port_probe_on_port(p, now, (struct nic_id){nic}, &at);
 }
 
-/* A span that has the truth anywhere in it. */
+/* A span that contains the truth at any place. */
 static struct port_moment span(int64_t truth_ns, int64_t off_ns)
 {
     const uint32_t width = (uint32_t)prng_below(&random_, width_most_ns);
@@ -110,7 +110,7 @@ static void everybody_told_is_asked_in_both_classes(void **state)
         assert_int_equal(asked[nic][0], 16);
         assert_int_equal(asked[nic][1], 16);
     }
-    p->job = false; /* its class is not another one */
+    p->job = false; /* its class is the same one */
     memset(asked, 0, sizeof(asked));
     run(10000, 5);
     assert_int_equal(asked[3][0], 20);
@@ -131,13 +131,13 @@ static void what_is_asked_has_a_ceiling(void **state)
     assert_int_equal(all, 200);
     tell(PORT_PROBE_PEERS + 1, 1); /* no room */
     assert_null(port_probe_find(p, (struct nic_id){PORT_PROBE_PEERS + 1}));
-    run(30000, 20); /* the others say no more */
+    run(30000, 20); /* the others send no more */
     assert_null(port_probe_find(p, (struct nic_id){30}));
     tell(PORT_PROBE_PEERS + 1, 1);
     assert_non_null(port_probe_find(p, (struct nic_id){PORT_PROBE_PEERS + 1}));
 }
 
-/* Whatever the spans and the clocks: the truth is never further away than the half-width. */
+/* For any spans and clocks: the truth is never further away than the half-width. */
 static void the_truth_is_within_the_half_width(void **state)
 {
     struct port_delay d;
@@ -173,7 +173,7 @@ static void a_slow_class_is_told_and_is_over(void **state)
     assert_false(port_probe_slow(p, &slow));
     delay_ns[PROBE_WAY_JOB][PORT_OUT] += 5 * NS_PER_MS;
     run(2000, 8);
-    assert_false(port_probe_slow(p, &slow)); /* once is nothing */
+    assert_false(port_probe_slow(p, &slow)); /* once isn't enough */
     run(6000, 8);
     assert_true(port_probe_slow(p, &slow));
     assert_int_equal(slow.peers, 8);
@@ -182,7 +182,7 @@ static void a_slow_class_is_told_and_is_over(void **state)
     run(8000, 8);
     assert_false(port_probe_slow(p, &slow));
     delay_ns[PROBE_WAY_JOB][PORT_IN] +=
-        5 * NS_PER_MS; /* the other way: that is for the peers to tell */
+        5 * NS_PER_MS; /* the other direction: the peers report that */
     run(10000, 8);
     assert_false(port_probe_slow(p, &slow));
     delay_ns[0][PORT_OUT] += 5 * NS_PER_MS; /* a slow way is slow for both */
@@ -191,7 +191,7 @@ static void a_slow_class_is_told_and_is_over(void **state)
     assert_false(port_probe_slow(p, &slow));
 }
 
-/* Stamps that are out by milliseconds tell late, not wrongly. */
+/* If stamps are wrong by milliseconds, the verdict comes later, but it isn't wrong. */
 static void wide_spans_tell_later(void **state)
 {
     struct port_slow slow;
@@ -234,7 +234,7 @@ static void a_class_that_does_not_come(void **state)
     assert_false(port_probe_slow(p, &slow));
 }
 
-/* A peer that lies, or is at fault itself, is no reason to blame this host's port. */
+/* A peer that lies, or is at fault itself, doesn't accuse this host's port. */
 static void one_peer_of_several_accuses_nobody(void **state)
 {
     struct port_slow slow;
@@ -253,7 +253,7 @@ static void one_peer_of_several_accuses_nobody(void **state)
     assert_true(port_probe_slow(p, &slow));
 }
 
-/* Packets that are lost in both classes alike say nothing of a class. */
+/* Losses in both classes are no fault of one class. */
 static void loss_in_both_classes_is_no_fault_of_one(void **state)
 {
     struct port_question q;
@@ -271,7 +271,7 @@ static void loss_in_both_classes_is_no_fault_of_one(void **state)
     }
 }
 
-/* The operator names another class: what was seen of the one before is no finding of the new one. */
+/* The operator names another class: values of the old class are no finding about the new one. */
 static void another_class_begins_anew(void **state)
 {
     struct port_slow slow;
@@ -299,7 +299,7 @@ static bool may_answer(uint32_t nic, uint32_t exchange, uint8_t way)
     return may;
 }
 
-/* What is sent again is not answered again, and nobody uses up what others may ask. */
+/* A repeated question is not answered again, and it uses up no other peer's answers. */
 static void a_question_is_answered_once(void **state)
 {
     uint32_t answered = 0;
@@ -321,7 +321,7 @@ static void a_question_is_answered_once(void **state)
     assert_true(may_answer(1, 1000, PROBE_WAY_JOB));
 }
 
-/* Who says each time that its queue pair is another one has no more answers by it. */
+/* A peer that reports a new queue pair each time gets no more answers by that. */
 static void a_new_queue_pair_brings_no_answers(void **state)
 {
     uint32_t answered = 0;
@@ -334,7 +334,8 @@ static void a_new_queue_pair_brings_no_answers(void **state)
     assert_in_range(answered, 10, 20);
 }
 
-/* What was recorded of a queue pair's life, of either end's, counts in no other: a question of before could forbid all of now. */
+/* A recorded packet belongs to one life of a queue pair, at either end. In another life it doesn't count: an old question could
+ * otherwise forbid all present ones. */
 static void another_life_says_nothing(void **state)
 {
     const struct nic_id peer = {1}, stranger = {3};
@@ -344,14 +345,14 @@ static void another_life_says_nothing(void **state)
     tell(1, 7);
     assert_true(port_probe_is_between(p, peer, &ud));
     assert_false(port_probe_is_between(p, stranger, &ud));
-    other.from_key = 2; /* the peer's agent was started anew */
+    other.from_key = 2; /* the peer's agent restarted */
     assert_false(port_probe_is_between(p, peer, &other));
     other = ud;
     other.to_key = OWN_KEY - 1; /* or this one */
     assert_false(port_probe_is_between(p, peer, &other));
 }
 
-/* A moment at the end of what can be told is a lie, and no sum that overflows. */
+/* A moment at the end of the possible range is a lie. No sum may overflow. */
 static void moments_from_nowhere_are_no_delay(void **state)
 {
     struct port_question q;
@@ -373,7 +374,7 @@ static void moments_from_nowhere_are_no_delay(void **state)
         port_probe_delay(port_probe_find(p, (struct nic_id){1}), PROBE_WAY_JOB, PORT_OUT, &d));
 }
 
-/* An end that needs 0.7 ms to wake up is told so long before, and not for ever. */
+/* An end that needs 0.7 ms to wake up gets its herald so long before, but not for ever. */
 static void a_herald_leaves_as_early_as_it_has_to(void **state)
 {
     struct port_question q;
@@ -425,7 +426,7 @@ static void what_does_not_belong_is_dropped(void **state)
     assert_false(port_probe_on_answer_left(p, now, other, q.exchange, &m));
     assert_true(port_probe_on_answer_left(p, now, peer, q.exchange, &m));
     assert_false(port_probe_delay(port_probe_find(p, peer), (enum probe_way)q.way, PORT_OUT, &d));
-    do { /* times of two timelines compare with nothing */
+    do { /* times of two timelines can't be compared */
         now = mono_add(now, span_ms(100));
     } while (!port_probe_next(p, now, &q) || !nic_id_equal(q.nic, peer));
     port_probe_on_left(p, q.exchange, &m);
@@ -434,7 +435,7 @@ static void what_does_not_belong_is_dropped(void **state)
     assert_false(port_probe_delay(port_probe_find(p, peer), (enum probe_way)q.way, PORT_OUT, &d));
 }
 
-/* A peer's agent was started anew: what was measured of its old queue pair is over, and what is under way. */
+/* A peer's agent restarted: measurements of its old queue pair are over, and so are open questions. */
 static void another_queue_pair_begins_anew(void **state)
 {
     struct port_question q;
@@ -455,7 +456,7 @@ static void another_queue_pair_begins_anew(void **state)
     assert_int_equal(q.at.qp, 0x999);
 }
 
-/* However many ports there are, and whoever sends heralds: all waiting is a hundredth of the time. */
+/* With any number of ports, and any senders of heralds: all waiting takes a hundredth of the time. */
 static void waiting_is_a_hundredth(void **state)
 {
     struct port_waiting w = {.share = 100};
@@ -473,16 +474,16 @@ static void waiting_is_a_hundredth(void **state)
     }
     const int64_t all_ns = mono_sub(now, begin_at).ns;
     assert_true(waited_ns <= all_ns / 100 + 3 * NS_PER_MS && waited_ns > all_ns / 110);
-    now = mono_add(now, span_s(1000)); /* nothing was asked for long: no burst */
+    now = mono_add(now, span_s(1000)); /* no question for long: no burst */
     assert_true(port_may_wait(&w, now));
     assert_true(w.left_ns <= PORT_WAIT_KEPT_NS);
-    now = mono_add(now, span_ns(-NS_PER_S)); /* nor is a clock that went back a reason */
+    now = mono_add(now, span_ns(-NS_PER_S)); /* nor after a clock went back */
     assert_true(port_may_wait(&w, now));
 }
 
 /* ---- to the nanosecond ---- */
 
-/* The next question, 100 ms after the one before; its answer has spans without width. < 0: it is lost. */
+/* The next question, 100 ms after the one before. Its answer has spans without width. < 0: it is lost. */
 static struct port_question turn(int64_t reference_ns, int64_t job_ns)
 {
     struct port_question q;
@@ -500,7 +501,7 @@ static struct port_question turn(int64_t reference_ns, int64_t job_ns)
     return q;
 }
 
-/* One of each class; is it slow then? */
+/* One question of each class; returns whether the class is slow then. */
 static bool both(int64_t reference_ns, int64_t job_ns)
 {
     struct port_slow slow;
@@ -520,7 +521,7 @@ static void more_than_half_a_millisecond_three_times_is_slow(void **state)
     for (int i = 0; i < 2; i++) {
         assert_false(both(20000, 520001));
     }
-    assert_false(both(20000, 520000)); /* an even one: they begin anew */
+    assert_false(both(20000, 520000)); /* an even number: they begin again */
     for (int i = 0; i < 2; i++) {
         assert_false(both(20000, 520001));
     }
@@ -538,7 +539,7 @@ static void more_than_half_a_millisecond_three_times_is_slow(void **state)
     assert_false(both(20000, 520000));
 }
 
-/* By a clock that is behind, delays look negative: what is told of them isn't. */
+/* If a clock is behind, delays look negative: reported values aren't. */
 static void a_delay_that_is_told_is_not_negative(void **state)
 {
     struct port_slow slow;
@@ -561,7 +562,7 @@ static void a_delay_that_is_told_is_not_negative(void **state)
     assert_int_equal(slow.job_ns, 890000);
 }
 
-/* None of six came, each told by a reference that did: with a second's wait 2.4 s. Then it is the class that is gone. */
+/* None of six came, but the reference of each did: with a second's wait that takes 2.4 s. Then the class counts as gone. */
 static void a_class_is_gone_after_six(void **state)
 {
     struct port_slow slow;
@@ -580,13 +581,13 @@ static void a_class_is_gone_after_six(void **state)
     for (int i = 0; i < 2; i++) {
         assert_true(both(20000, 20000));
     }
-    for (int i = 0; i < 12; i++) { /* those under way are late */
+    for (int i = 0; i < 12; i++) { /* open ones are late */
         (void)both(20000, 20000);
     }
     assert_false(port_probe_slow(p, &slow));
 }
 
-/* What the reference took six seconds ago says nothing of now. */
+/* A reference of six seconds ago can't be compared with a present value. */
 static void an_old_reference_compares_with_nothing(void **state)
 {
     (void)state;
@@ -600,12 +601,12 @@ static void an_old_reference_compares_with_nothing(void **state)
     assert_false(both(20000, 900000));
     assert_false(both(20000, 900000));
     assert_true(both(20000, 900000));
-    assert_true(both(-1, 30000)); /* one of a moment ago does */
+    assert_true(both(-1, 30000)); /* one of a moment ago can */
     assert_true(both(-1, 30000));
     assert_false(both(-1, 30000));
 }
 
-/* Peers in different states, as they are seen: most of them tell whether, the worst one how bad. */
+/* Peers in different states: most of them decide whether it is slow, the worst one by how much. */
 static void the_worst_of_most_is_told(void **state)
 {
     struct port_slow slow;
@@ -636,14 +637,14 @@ static void the_worst_of_most_is_told(void **state)
     assert_int_equal(slow.nic.index, 2);
     assert_int_equal(slow.job_ns, -1);
     assert_int_equal(slow.reference_ns, 2000);
-    p->peers[0].used = false; /* and of those that are gone nothing counts */
+    p->peers[0].used = false; /* and peers that are gone don't count */
     assert_true(port_probe_slow(p, &slow));
     assert_int_equal(slow.peers, 2);
     p->peers[2].used = false;
     assert_false(port_probe_slow(p, &slow));
 }
 
-/* A herald or the answer itself: which comes first tells that it comes, once. */
+/* A herald or the answer itself: the first of the two shows that the answer comes, once. */
 static void it_is_told_once_that_an_answer_comes(void **state)
 {
     const struct nic_id peer = {1}, other = {2};
@@ -666,7 +667,7 @@ static void it_is_told_once_that_an_answer_comes(void **state)
     assert_false(port_probe_on_coming(p, peer, q.exchange));
 }
 
-/* What the own port could not send is no packet that was lost. */
+/* A packet that the own port could not send isn't lost. */
 static void what_was_not_sent_is_not_lost(void **state)
 {
     struct port_question q;
@@ -690,7 +691,7 @@ static void what_was_not_sent_is_not_lost(void **state)
     assert_int_equal(peer->lost_run, 0);
 }
 
-/* Of what was kept the one that is known best, and the newest; eight are kept. */
+/* Of the kept delays the best known one and the newest. Eight are kept. */
 static void the_best_known_and_the_newest_delay(void **state)
 {
     static const uint32_t widths[] = {5000, 40, 6000, 41, 7000};
@@ -747,7 +748,7 @@ static void a_delay_is_a_middle_and_how_far_it_may_be_off(void **state)
     }
 }
 
-/* Ten seconds apart may be, and no further; a clock that doesn't know its bound or its timeline tells no delay. */
+/* Stamps may be ten seconds apart, but no more. Without a known bound or timeline of the clock there is no delay. */
 static void what_no_clock_can_tell_is_no_delay(void **state)
 {
     static const struct {
@@ -783,7 +784,7 @@ static void what_no_clock_can_tell_is_no_delay(void **state)
         assert_true(!cases[i].known || d.error_ns == (cases[i].bound == 7 ? 14 : UINT32_MAX));
     }
     now = mono_add(now, span_ms(100));
-    assert_true(port_probe_next(p, now, &q)); /* nobody told when the question left */
+    assert_true(port_probe_next(p, now, &q)); /* it wasn't reported when the question left */
     const struct port_moment m = {{now.ns}, 0, 7, 5};
     struct port_delay d;
     tell(1, 99);
@@ -794,7 +795,7 @@ static void what_no_clock_can_tell_is_no_delay(void **state)
     assert_false(port_probe_newest(port_probe_find(p, q.nic), (enum probe_way)q.way, PORT_OUT, &d));
 }
 
-/* Twice as early each time that the other end was too late, a 64th less where it wasn't; where packets have stamps, never. */
+/* Twice as early each time the other end was too late, a 64th less if it wasn't. If packets have stamps, never. */
 static void a_herald_moves_by_steps(void **state)
 {
     static const struct {
@@ -818,7 +819,7 @@ static void a_herald_moves_by_steps(void **state)
     }
 }
 
-/* Each word of where a port is counts: what was known of it is of another one. */
+/* Each new address of a port counts: earlier values belong to another port. */
 static void another_port_is_another_peer(void **state)
 {
     const struct probe_port was = {.qp = 7, .key = 1, .lid = 3, .global = true, .gid = {1, 2}};
@@ -841,7 +842,7 @@ static void another_port_is_another_peer(void **state)
     }
 }
 
-/* Ten seconds after it told where it is, and not later. */
+/* Ten seconds after its last address, and not later. */
 static void who_is_silent_for_ten_seconds_is_forgotten(void **state)
 {
     struct port_question q;
@@ -855,7 +856,7 @@ static void who_is_silent_for_ten_seconds_is_forgotten(void **state)
     assert_null(port_probe_find(p, (struct nic_id){1}));
 }
 
-/* Twenty of each class within a second, whoever asks; by a clock that was set back there is a new second. */
+/* Twenty of each class within a second, whoever asks. After a clock was set back a new second begins. */
 static void answers_of_a_second(void **state)
 {
     uint32_t answered[2] = {0, 0};
@@ -882,7 +883,7 @@ static void answers_of_a_second(void **state)
     assert_false(port_probe_is_new(p, (struct nic_id){1}, &strange));
 }
 
-/* An answer under way to a question of the class before is none; of the reference it is. */
+/* An open answer to a question of the old class doesn't count. One of the reference class does. */
 static void a_change_of_class_ends_its_questions_alone(void **state)
 {
     struct port_question q[2];
@@ -899,7 +900,7 @@ static void a_change_of_class_ends_its_questions_alone(void **state)
     assert_false(port_probe_on_answer(p, q[1].nic, q[1].exchange, &m, &m));
 }
 
-/* Who calls late makes no burst; a clock that was set back doesn't stop it. */
+/* A late call makes no burst, and a clock that was set back doesn't stop the questions. */
 static void questions_are_paced(void **state)
 {
     struct port_question q;

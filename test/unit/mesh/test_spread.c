@@ -1,4 +1,4 @@
-/* Pairs of probes tell a link at a fraction of its rate from links that are busy, and the inference names it. */
+/* By pairs of probes a link at a fraction of its rate can be told from busy links, and the inference names it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,17 +16,17 @@
 #define SENT_NS    10000.0
 #define STEP_NS    (25 * NS_PER_MS) /* between pairs: four peers */
 #define FULL_MOST                                                                                  \
-    0.65 /* wide, of those that tell something, through three full ports whose frames have one size */
+    0.65 /* wide, of those that count, through three full ports whose frames have one size */
 #define FULL_TWO 0.3 /* through two */
 #define ROW_FEW                                                                                    \
     8 /* wide, of a thousand pairs behind a row of frames, beside those that narrow ones outweigh */
 
-/* A port that a pair passes: in a class of its own behind the rest of a frame, or through the queue itself. */
+/* A port that a pair passes: in a class of its own behind the rest of a frame, or in the queue itself. */
 struct port {
     double mbps, busy;
 };
 
-/* What a mesh knows of one direction, and its clock against the peer's. */
+/* What a mesh knows of one direction, and its clock's error against the peer's. */
 struct heard {
     struct prng prng;
     struct spread_watch watch;
@@ -37,7 +37,7 @@ struct heard {
     struct spread_clock clock;
     struct spread_watch back,
         other;             /* the other direction, and another path of this one, both idle */
-    uint32_t wide, narrow; /* as they would be told */
+    uint32_t wide, narrow; /* the counts that would be reported */
     uint32_t gaps_found;
 };
 
@@ -62,7 +62,7 @@ static void count(struct heard *h, const struct spread_pair *pair)
     h->narrow += s == SPREAD_NARROW;
 }
 
-/* Told as the mesh would. */
+/* Reports a pair as the mesh would. */
 static void hear(struct heard *h, double sent, double apart, double owd)
 {
     struct spread_pair pair;
@@ -96,7 +96,7 @@ static void hear(struct heard *h, double sent, double apart, double owd)
     }
 }
 
-/* Through so many ports. */
+/* Sends pairs through so many ports. */
 static void pairs_pass(struct heard *h, const struct port *ports, uint32_t count, uint32_t pairs)
 {
     struct prng *p = &h->prng;
@@ -114,7 +114,7 @@ static void pairs_pass(struct heard *h, const struct port *ports, uint32_t count
     }
 }
 
-/* Pairs before a change, and what is told after it. */
+/* Sends pairs before a change, and counts those after it. */
 static void after_change(struct heard *h, const struct port *before, const struct port *after,
                          uint32_t pairs, uint64_t seed)
 {
@@ -144,7 +144,7 @@ static void a_slow_link_spreads_pairs_alike(void **state)
     }
 }
 
-/* Half of the rate is 9 us: a clock that is off by some of that makes no pair narrow. */
+/* Half of the rate is 9 us: if a clock is off by a part of that, no pair becomes narrow by it. */
 static void a_clock_that_is_off_hides_nothing(void **state)
 {
     const struct port good[] = {{200, 0.1}, {200, 0.1}, {200, 0.1}},
@@ -155,7 +155,7 @@ static void a_clock_that_is_off_hides_nothing(void **state)
         h = (struct heard){.now = {NS_PER_S}};
         prng_init(&h.prng, 21);
         pairs_pass(&h, good, 3, 500);
-        for (int i = 0; i < 100; i++) { /* by and by */
+        for (int i = 0; i < 100; i++) { /* gradually */
             h.off_ns = off * i / 100.0;
             pairs_pass(&h, good, 3, 4);
         }
@@ -165,7 +165,7 @@ static void a_clock_that_is_off_hides_nothing(void **state)
     }
 }
 
-/* Ports that are full, and become full, for ten minutes: gaps that are alike are alike by chance. */
+/* Ports are full, and become full, for ten minutes: equal gaps are equal by chance. */
 static void busy_links_agree_on_no_gap(void **state)
 {
     static struct heard h;
@@ -186,8 +186,8 @@ static void busy_links_agree_on_no_gap(void **state)
     }
 }
 
-/* A port that always has a frame to send (0: never one), all of one length: those of a pair that meet the same frame leave one
- * behind the other, all others as far apart as one frame takes. */
+/* A port that always has a frame to send (0: never), all of one length. If both packets of a pair meet the same frame, they leave
+ * one behind the other. Otherwise they are as far apart as one frame takes. */
 static void full_port_pass(struct prng *p, double frame_ns, double probe_ns, double *first,
                            double *second)
 {
@@ -215,8 +215,8 @@ static double wide_share(double frame_ns, double probe_ns, uint32_t ports)
     return h.wide / (double)(h.wide + h.narrow + 1);
 }
 
-/* Many pairs through ports that are full of frames of one size are as far apart as one frame takes, or pushed together. A frame
- * that takes about twice as long as the two are apart looks most like a slow link. */
+/* Many pairs through ports that are full of frames of one size are as far apart as one frame takes, or are pushed together. A
+ * frame that takes about twice the pair's gap looks most like a slow link. */
 static void full_ports_are_no_evidence(void **state)
 {
     static const double sizes[] = {1538, 4134, 9254}; /* bytes on the wire */
@@ -231,8 +231,8 @@ static void full_ports_are_no_evidence(void **state)
     }
 }
 
-/* Probes have no class of their own, and a row of frames of one size stands before them at a port that is full: some pairs get
- * one between them, all others leave one right behind the other. One between nearly half of them is the most that is told. */
+/* Probes have no class of their own, and a row of frames of one size stands before them at a full port. Some pairs get a frame
+ * between them, all others leave one right behind the other. The worst case is a frame between nearly half of them. */
 static void a_standing_queue_is_no_evidence(void **state)
 {
     static const uint32_t rows[] = {2, 5, 20};
@@ -257,7 +257,8 @@ static void a_standing_queue_is_no_evidence(void **state)
     }
 }
 
-/* Half of a rate of 200 Mb/s: twice as far apart, 9 us later. What waited longer met a queue, too. Four times as far is far. */
+/* Half of a rate of 200 Mb/s: twice as far apart, 9 us later. A pair that waited longer also met a queue. Four times as far
+ * counts as far. */
 static void a_pair_that_met_the_slow_link_alone_counts_twice(void **state)
 {
     static const struct {
@@ -277,7 +278,7 @@ static void a_pair_that_met_the_slow_link_alone_counts_twice(void **state)
     }
 }
 
-/* Close ones take back the wide ones of such a wait that come after them, and no others. */
+/* Close pairs take back later wide ones of such a wait, and no others. */
 static void a_close_pair_takes_wide_ones_back(void **state)
 {
     struct spread_watch w = {0};
@@ -290,7 +291,7 @@ static void a_close_pair_takes_wide_ones_back(void **state)
         assert_int_equal(spread_weigh(&w, SPREAD_WIDE_LATE), SPREAD_NOTHING);
     }
     assert_int_equal(spread_weigh(&w, SPREAD_WIDE_LATE), SPREAD_WIDE);
-    for (int i = 0; i < 1000; i++) { /* a queue of long ago hides no slow link for long */
+    for (int i = 0; i < 1000; i++) { /* an old queue doesn't hide a slow link for long */
         assert_int_equal(spread_weigh(&w, SPREAD_CLOSE_LATE), SPREAD_NOTHING);
     }
     for (int i = 0; i < SPREAD_CLOSE_MOST; i++) {
@@ -299,7 +300,7 @@ static void a_close_pair_takes_wide_ones_back(void **state)
     assert_int_equal(spread_weigh(&w, SPREAD_WIDE_LATE), SPREAD_WIDE);
 }
 
-/* A fabric whose trunks are slower than its NICs, and one whose senders are. */
+/* A fabric whose trunks are slower than its NICs, and one whose senders are slower. */
 static void what_was_always_so_is_not_wide(void **state)
 {
     const struct port trunks[] = {{200, 0.2}, {60, 0.2}, {200, 0.2}};
@@ -315,7 +316,7 @@ static void what_was_always_so_is_not_wide(void **state)
     assert_int_equal(h.wide, 0);
 }
 
-/* Nine pairs of a way tell what is usual there, and another way begins anew. */
+/* Nine pairs of a way show its usual gap, and another way begins again. */
 static void another_way_begins_anew(void **state)
 {
     struct spread_watch w = {0};
@@ -328,7 +329,7 @@ static void another_way_begins_anew(void **state)
     assert_false(spread_add(&w, (struct mono){20}, 2, 10000, 60000, 100, false, &pair));
 }
 
-/* A slow link is known for ten minutes; then nobody knows for a moment what the path crosses. */
+/* A slow link is known for ten minutes. Then for a moment it isn't known what the path crosses. */
 static void a_floor_that_is_kept_outlasts_a_moment(void **state)
 {
     struct spread_watch w = {0};
@@ -346,11 +347,11 @@ static void a_floor_that_is_kept_outlasts_a_moment(void **state)
     }
 }
 
-/* What waits less in one direction alone may have had too high a floor. A clock that is off moves both. */
+/* If waits fall in one direction only, its floor may have been too high. A clock's error moves both directions. */
 static void one_direction_alone_shows_no_clock(void **state)
 {
     enum { UNKNOWN = INT32_MAX };
-    /* the least wait of either direction, that of a pair which is wide by its gap, and what it tells */
+    /* the least wait of either direction, that of a pair which is wide by its gap, and the result */
     static const struct {
         int32_t in, out, wait;
         enum spread is;
@@ -379,10 +380,10 @@ static void one_direction_alone_shows_no_clock(void **state)
     }
 }
 
-/* What is usual is learned slowly upwards and fast downwards: what is further apart now and then is not usual. */
+/* The usual gap is learned slowly upwards and fast downwards: a gap that is larger now and then isn't usual. */
 static void what_is_usual_is_a_low_one(void **state)
 {
-    /* as far apart as they came, and what is usual then */
+    /* gaps as they came, and the usual gap then */
     static const double heard[][2] = {{3200, 3200}, {4800, 3300}, {1300, 2300},
                                       {2300, 2300}, {2300, 2300}, {2300, 2300},
                                       {2300, 2300}, {2300, 2300}, {2300, 2300},
@@ -402,10 +403,10 @@ enum { HOSTS = 9, SPINES = 3, WAYS = (HOSTS - 1) * SPINES, STEPS_S = 10 };
 
 struct slow {
     int spine, host; /* that trunk up from leaf 0; that NIC, receiving; -1: none */
-    double busy;     /* of all ports: chance that a pair which counts is wide */
+    double busy;     /* for all ports: chance that a pair which counts is wide */
 };
 
-/* Host 0's pairs to eight others, two of them on its own leaf: each peer hears one in 0.1 s. */
+/* Host 0's pairs to eight others, two of them on its own leaf. Each peer hears one in 0.1 s. */
 static const struct locate_case *play(struct locate *l, struct slow slow, double seconds,
                                       uint64_t seed, double *ret_named_s)
 {
