@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""lane_mutants.py SOURCE BUILD: is the lane world sharp? Breaks one rule of exactly-once delivery at a time in a
-copy of ledger or sender, builds the property test with it, and expects it to fail. A mutant that lives is a
-rule that nothing tests (or that doesn't matter).
+"""lane_mutants.py SOURCE BUILD: is the lane world sharp? Breaks one rule of exactly-once delivery at a time in a copy of ledger
+or sender, builds the property test with it, and expects it to fail. A mutant that survives is a rule that no test checks (or that
+doesn't matter).
 
-Each is tried first with the seed that showed it last (SEED). If that doesn't show it any more, all are played, and the line tells which
-one does."""
+Each is tried first with the seed that showed it last (SEED). If that no longer shows it, all seeds are played, and the line names
+the one that does."""
 import hashlib
 import os
 import shutil
@@ -19,7 +19,7 @@ COUNT = "index < m->chunks && m->left > 0 && !bit_get(&m->bits, index))) {"
 HELD = "    if (s->config.fenced) {\n        x->held = true;"
 
 MUTANTS = [
-    # what is broken, then for each edit: file, old text, new text
+    # the broken rule; then for each edit: file, old text, new text
     ("a chunk counts twice", "ledger_chunk.c", LOOK, "    if (m == NULL && s != NULL && s->state == SLOT_FULL) {",
      "ledger_chunk.c", "} else if (is_set(m, chunk)) {", "} else if (m->size == UINT32_MAX) {",
      "ledger.c", COUNT, "index < m->chunks && m->left > 0)) {"),
@@ -62,7 +62,7 @@ MUTANTS = [
 ]
 
 
-SEED = {  # that showed it last, of those that only later worlds show
+SEED = {  # the seed that showed it last, for bugs that only later worlds show
     "two lanes write one chunk": "1387",
     "queue pairs: resent without the fence": "1",
     "mixed lanes: some move without the fence": "1",
@@ -81,7 +81,8 @@ SEED = {  # that showed it last, of those that only later worlds show
 
 
 def compiled(compiler, flags, path, folder):
-    """Its object; the same text is compiled once (headers are the tree's own, which no mutant changes)."""
+    """Compiles a file and returns its object. The same text is compiled once (headers are the tree's own, because no mutant
+    changes them)."""
     with open(path, "rb") as file:
         made = os.path.join(folder, hashlib.sha256(file.read()).hexdigest() + ".o")
     if not os.path.exists(made):
@@ -90,7 +91,7 @@ def compiled(compiler, flags, path, folder):
 
 
 def played(binary, patience_s, *arguments):
-    """Exit status and the first that it has to say of a seed: one broken promise is enough, the other worlds are spared."""
+    """Exit status and the first line about a seed: one broken promise is enough, and the other worlds aren't played."""
     process = subprocess.Popen([binary, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     patience = threading.Timer(patience_s, process.kill)
     patience.start()
@@ -130,7 +131,7 @@ def main():
             binary = os.path.join(folder, "test")
             subprocess.run([compiler, *(compiled(compiler, flags, path, folder) for path in files), "-lcmocka", "-lm", "-o", binary],
                            check=True)
-            # One that is well ends by itself, on a busy machine later.
+            # A good one ends by itself, later on a busy machine.
             status, said = played(binary, 20, "1", SEED[what]) if what in SEED else (0, None)
             if status == 0:
                 status, said = played(binary, 240, "1") if what == "nothing" else played(binary, 60, "10")

@@ -1,4 +1,4 @@
-/* lane_world.c: see lane_world.h. Time, faults, and what must hold at the end. */
+/* lane_world.c: see lane_world.h. Time, faults, and the conditions at the end. */
 #include <string.h>
 
 #include "lane_world_internal.h"
@@ -36,13 +36,13 @@ static void fault(struct world *w)
         world_sender_down(w, lane);
         world_receiver_down(w, lane);
         break;
-    case 3: /* only the sender gives up: what is on its way still comes, for as long as it likes */
+    case 3: /* only the sender gives up: packets on their way still arrive, at any later time */
         world_sender_down(w, lane);
         break;
     case 4:
         world_receiver_down(w, lane);
         break;
-    case 5: /* suspect: everything goes elsewhere, too, and the old lane recovers */
+    case 5: /* suspect: everything goes over other lanes, too, and the old lane recovers */
         (void)sender_on_suspect(w->sender, lane);
         break;
     case 6:
@@ -50,7 +50,7 @@ static void fault(struct world *w)
                    ? sender_hedge(w->sender, lane, w->now, world_below(w, 2) == 0)
                    : sender_double(w->sender, lane));
         break;
-    case 7: /* the doubt is over */
+    case 7: /* the lane is no longer doubted */
         sender_on_trusted(w->sender, lane);
         break;
     case 8: /* a bit flips */
@@ -69,7 +69,7 @@ static void fault(struct world *w)
     }
 }
 
-/* What detection does sooner or later, here at random: a cut lane is given up by either end. */
+/* In place of the detectors, at random times: either end gives a cut lane up. */
 static void detect(struct world *w)
 {
     const uint32_t lane = world_below(w, LANES);
@@ -144,7 +144,7 @@ static void step(struct world *w)
     world_dones(w);
 }
 
-/* Both directions in turn, in no order. */
+/* Both directions, in random order. */
 static void step_any(struct world *w)
 {
     struct world *one = w->other != NULL && world_below(w, 2) ? w->other : w;
@@ -163,14 +163,14 @@ static bool all_done(const struct world *w)
     return true;
 }
 
-/* The fabric is whole again; ends find out, and in time everything arrives. */
+/* The fabric is repaired. The ends find that out, and in time everything arrives. */
 static void calm_down(struct world *w)
 {
     w->chaos = false;
     if (w->other != NULL) {
         w->other->chaos = false;
     }
-    if (is_fenced(w)) { /* one stays dead: nothing but reports over the others tells of its end */
+    if (is_fenced(w)) { /* one stays dead: only reports over the others show its end */
         w->lines[w->config.seed % LANES].buried = w->lines[w->config.seed % LANES].cut[0] = true;
     }
     for (uint32_t i = 0; i < LANES; i++) {
@@ -222,7 +222,7 @@ static void judge(struct world *w)
     w->result->damaged += ledger.damaged;
 }
 
-/* A direction, from that end. False: no memory. */
+/* Makes a direction that begins at that end. False: no memory. */
 static bool begin(struct world *w, const struct lane_world_config *config, uint32_t here)
 {
     w->config = *config;
@@ -262,7 +262,7 @@ static void play(struct world *w, uint32_t steps)
 
 void lane_world_run(const struct lane_world_config *config, struct lane_world_result *ret_result)
 {
-    static struct world memory[2]; /* large; one world at a time */
+    static struct world memory[2]; /* static because they are large; one world at a time */
     struct line lines[LANES] = {0};
     struct world *w = &memory[0];
     struct prng prng;

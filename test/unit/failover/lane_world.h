@@ -1,29 +1,29 @@
-/* lane_world.h: a small world that does its worst to a lane set: a sender and a ledger with lanes between
- * them that break in one direction or both, deliver late, half, damaged, out of order to each other, after
- * either end has given them up; ends that learn of it at any time, in any order; requests whose memory is
- * used again at once; comms aborted and opened meanwhile. No timer decides here: any verdict may come at
- * any moment, so what holds here holds whatever the detectors say.
+/* lane_world.h: a small world that treats a lane set as badly as possible: a sender and a ledger with lanes between them.
+ *   - Lanes break in one direction or both. They deliver late, in part, damaged, in another order than other lanes, and after
+ *     either end has given them up.
+ *   - The ends find out at any time, in any order.
+ *   - Memory of requests is used again at once. Comms are aborted and opened meanwhile.
+ * No timer decides here: any verdict may come at any moment. So the results hold for any detectors.
  *
- * The checker knows nothing of the ledger: what was sent is a function of (comm, message, place); each
- * receive must be done exactly once with exactly that; memory given back must not change any more; a send
- * is done only after its receive; and once the faults end, everything must be. */
+ * The checker is independent of the ledger: the content is a function of (comm, message, place). Each receive must be done
+ * exactly once, with exactly that content. Memory that was given back must not change. A send is done only after its receive.
+ * Once the faults end, everything must be done. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
 struct lane_world_config {
     uint64_t seed;
-    bool queue_pairs; /* lanes that write unasked (RC), else byte streams (TCP) */
-    bool mixed;       /* each connection is one or the other, by chance */
-    bool both;        /* directions, each with all of it, over the same lanes */
+    bool queue_pairs; /* lanes that write without being asked (RC), else byte streams (TCP) */
+    bool mixed;       /* each connection is one or the other, at random */
+    bool both;        /* two directions, each with everything, over the same lanes */
     uint32_t group_max;
-    uint32_t steps;       /* of chaos, before the faults end */
-    uint32_t fault_every; /* a fault about each so many steps; 0: none */
-    uint32_t
-        damage_every; /* a flipped bit in about each so many pieces written; 0: none but as a fault */
+    uint32_t steps;        /* steps of chaos, before the faults end */
+    uint32_t fault_every;  /* about one fault in so many steps; 0: none */
+    uint32_t damage_every; /* about one flipped bit in so many written pieces; 0: only as a fault */
 };
 struct lane_world_result {
-    const char *wrong; /* NULL: nothing. Else which promise was broken */
+    const char *wrong; /* NULL: nothing. Else the broken promise */
     uint64_t faults, receives, resent, binned, staged, eager_early, damaged, aborted;
 };
 

@@ -1,5 +1,4 @@
-/* lane_world_app.c: the application at both ends: it opens, sends, posts, closes and aborts, and knows what must have
- * arrived. */
+/* lane_world_app.c: the application at both ends: it opens, sends, posts, closes and aborts, and checks what arrives. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 uint8_t world_truth(const struct world *w, uint32_t comm, uint64_t message, uint32_t cell)
 {
     return (uint8_t)(hash_u64(((uint64_t)w->here << 40) + comm * 1000ULL + message, cell) %
-                     199); /* none of the marks above */
+                     199); /* different from the marks above */
 }
 
 uint32_t world_cells_of(uint32_t size)
@@ -29,7 +28,7 @@ static struct traffic *traffic_of(struct world *w, uint32_t number)
     return NULL;
 }
 
-/* What stands at the source when it is read now. */
+/* The present content of the source. */
 uint8_t world_source(struct world *w, uint32_t comm, uint64_t message, uint32_t cell)
 {
     const struct traffic *t = traffic_of(w, comm);
@@ -37,7 +36,7 @@ uint8_t world_source(struct world *w, uint32_t comm, uint64_t message, uint32_t 
     return t->ended_here || message < t->send_done ? REUSED : world_truth(w, comm, message, cell);
 }
 
-/* Which message the posted place must get: the nth message of a tag goes to the nth buffer of that tag. */
+/* The message for a posted buffer: the nth message of a tag goes to the nth buffer of that tag. */
 static uint32_t message_for(const struct traffic *t, uint32_t place)
 {
     const uint32_t first = t->firsts[place];
@@ -117,9 +116,9 @@ void world_app_open_there(struct world *w)
     struct traffic *t = w->traffic_count > 0 ? &w->traffic[world_below(w, w->traffic_count)] : NULL;
 
     if (t == NULL || (!t->open && !t->opened_there)) {
-        return; /* an OPEN that comes late, of a comm closed long ago, is no news either */
+        return; /* a late OPEN of a comm that was closed long ago is ignored */
     }
-    int r = ledger_comm_open(w->ledger, t->number, t->group_max); /* twice, now and then */
+    int r = ledger_comm_open(w->ledger, t->number, t->group_max); /* sometimes twice */
     if (r != (t->opened_there ? -EALREADY : 0)) {
         world_wrong(w, "OPEN not answered as it should be");
     }
@@ -251,7 +250,7 @@ void world_app_post(struct world *w)
     }
 }
 
-/* A receive is done: is it what was sent, and for the first time? */
+/* A receive is done: its content must be right, and it must be the first time. */
 static void receive_check(struct world *w, const struct ledger_done *done)
 {
     struct traffic *t = traffic_of(w, done->comm);
@@ -281,7 +280,7 @@ static void receive_check(struct world *w, const struct ledger_done *done)
     }
 }
 
-/* One of a group whose other messages are still on their way. */
+/* True if a message has arrived, although others of its group may be on their way. */
 static bool arrived(const struct world *w, const struct traffic *t, uint32_t message)
 {
     for (uint32_t place = 0; place < t->posted; place++) {
@@ -321,7 +320,7 @@ void world_dones(struct world *w)
     }
 }
 
-/* Each end closes in its own time; the application has its memory back when its end has. */
+/* Each end closes at its own time. Then the application of that end has its memory back. */
 static void end_here(struct world *w, struct traffic *t)
 {
     sender_comm_close(w->sender, t->number);
@@ -354,8 +353,8 @@ static void traffic_end(struct world *w, struct traffic *t, bool abort)
     }
 }
 
-/* CLOSE, that the end `from` writes about a communicator on which it sends (or receives), is read at the other end: by that
- * half of it which knows this one. */
+/* The end `from` writes CLOSE about a communicator on which it sends (or receives). The other end reads it, in the half that has
+ * this communicator. */
 static void close_comes(struct world *w, const struct traffic *t, uint32_t from)
 {
     const struct lane_close close = {.flags = halves_close_flag(from == w->here),
@@ -372,7 +371,7 @@ static void tell_sender(struct world *w, const struct traffic *t)
     sender_on_peer_close(w->sender, t->number);
 }
 
-/* The other end follows; CLOSE tells the sender when the receiver has. */
+/* The other end follows. The receiver's CLOSE reaches the sender. */
 static void app_follow(struct world *w)
 {
     for (uint32_t i = 0; i < w->traffic_count; i++) {
@@ -406,7 +405,7 @@ void world_app_close(struct world *w)
     if (t->send_done == t->count) {
         traffic_end(w, t, false);
     } else if (w->chaos && !is_fenced(w) && world_below(w, 60) == 0) {
-        /* An abort resets lanes that owe the rest of a frame: here simply all that have any. */
+        /* An abort resets the lanes with an unfinished frame. */
         for (uint32_t i = 0; i < LANES; i++) {
             const struct conn *c = &w->conns[i];
             if (sender_open(w, i) && c->count > 0 &&

@@ -1,8 +1,8 @@
-/* lane_world_internal.h: what the parts of the lanes' world share: lane_world.c (time and faults), lane_world_app.c (the
+/* lane_world_internal.h: shared by the parts of the lanes' world: lane_world.c (time and faults), lane_world_app.c (the
  * application), lane_world_lanes.c (connections).
  *
- * One byte stands for a cell of 512, so that a run costs microseconds; the ledger only does arithmetic with addresses,
- * and ours name a buffer and a place in it. */
+ * One byte stands for a cell of 512, so that a run takes microseconds. The ledger only does arithmetic with addresses, and here
+ * they name a buffer and a place in it. */
 #pragma once
 #include "base/prng.h"
 #include "core/failover/halves.h"
@@ -22,8 +22,8 @@
 #define SLOTS        4
 #define LARGE        1 /* of them */
 #define BUFFER_SHIFT 20
-#define FRESH        0x11 /* memory as the application gave it */
-#define RELEASED     0xee /* and after it took it back */
+#define FRESH        0x11 /* memory from the application */
+#define RELEASED     0xee /* after it was given back */
 #define REUSED       0xdd /* a source after its send is done */
 
 struct frame {
@@ -42,13 +42,13 @@ struct message_back {
 struct line {
     uint32_t epoch;
     bool writes;  /* a queue pair */
-    bool open[2]; /* at that end */
+    bool open[2]; /* at this end */
     bool shut
-        [2]; /* queue pairs: that end has given it up, and isn't silent yet: what comes still lands there */
-    bool buried; /* its path never comes back */
-    bool cut[2]; /* nothing passes any more from that end */
+        [2]; /* queue pairs: this end gave it up, but isn't silent yet: later writes still land there */
+    bool buried; /* its path never works again */
+    bool cut[2]; /* no packet passes any more from this end */
 };
-/* What is on its way there: one direction's chunks, and back: their reports. */
+/* Packets on their way: one direction's chunks, and the reports of them. */
 struct conn {
     uint32_t head, count;
     struct frame frames[FRAMES];
@@ -79,7 +79,7 @@ struct world {
     struct prng *prng;
     struct mono now;
     uint32_t here;       /* the sender's end */
-    struct world *other; /* the other direction, over the same lines; NULL: there is none */
+    struct world *other; /* the other direction, over the same lines; NULL: none */
     struct line *lines;
     struct sender *sender;
     struct ledger *ledger;
@@ -94,11 +94,11 @@ struct world {
     struct lane_world_result *result;
 };
 
-/* The first thing that is wrong stays: what the run is judged by. */
+/* Keeps the first error: the run is judged by it. */
 void world_wrong(struct world *w, const char *what);
 uint32_t world_below(struct world *w, uint32_t bound);
 
-/* Lanes as this direction sees them. */
+/* Lanes from this direction's side. */
 static inline bool sender_open(const struct world *w, uint32_t lane)
 {
     return w->lines[lane].open[w->here] && !w->lines[lane].shut[w->here];
@@ -111,7 +111,7 @@ static inline bool receiver_talks(const struct world *w, uint32_t lane)
 {
     return receiver_open(w, lane) && !w->lines[lane].shut[!w->here];
 }
-/* Some lane may write unasked. */
+/* True if some lane may write without being asked. */
 static inline bool is_fenced(const struct world *w)
 {
     return w->config.queue_pairs || w->config.mixed;
@@ -124,7 +124,7 @@ static inline bool cut_back(const struct world *w, uint32_t lane)
 {
     return w->lines[lane].cut[!w->here];
 }
-/* What came for that half of an end: of which direction is it? */
+/* The direction of a packet that came for that half of an end. */
 static inline struct world *world_for(struct world *w, uint32_t end, enum half half)
 {
     return w->other == NULL || (half == HALF_SENDER) == (w->here == end) ? w : w->other;
@@ -132,15 +132,15 @@ static inline struct world *world_for(struct world *w, uint32_t end, enum half h
 
 /* ---- the application ---- */
 uint32_t world_cells_of(uint32_t size);
-/* What a cell of a message must be at its receiver; and what is in the source now. */
+/* The right content of a message's cell at its receiver, and the present content of the source. */
 uint8_t world_truth(const struct world *w, uint32_t comm, uint64_t message, uint32_t cell);
 uint8_t world_source(struct world *w, uint32_t comm, uint64_t message, uint32_t cell);
 struct traffic *world_any_open(struct world *w); /* NULL: none */
-/* Where an address of ours points to; one outside of all buffers is wrong, and points to waste. */
+/* The target of an address. An address outside of all buffers is an error, and leads to a waste buffer. */
 uint8_t *world_cells_at(struct world *w, uint64_t address, uint32_t cells);
 void world_copy_do(struct world *w, const struct ledger_copy *copy);
 void world_posts_send(struct world *w, struct traffic *t);
-/* A turn of each kind: open, send, post, close; and what came out of sender and ledger looked at. */
+/* One turn of each kind: open, send, post, close; and checks of the results of sender and ledger. */
 void world_comm_open(struct world *w);
 void world_app_open_there(struct world *w);
 void world_app_send(struct world *w);
@@ -150,17 +150,16 @@ void world_dones(struct world *w);
 
 /* ---- lanes ---- */
 void world_connect_lane(struct world *w, uint32_t lane);
-void world_epochs_told(struct world *w,
-                       uint32_t lane); /* each end hears which epoch the other knows */
+void world_epochs_told(struct world *w, uint32_t lane); /* each end gets the other's epoch */
 void world_sender_down(struct world *w, uint32_t lane);
 void world_receiver_down(struct world *w, uint32_t lane);
 void world_end_down(struct world *w, uint32_t lane, uint32_t end);
 void world_end_silent(struct world *w, uint32_t lane,
-                      uint32_t end); /* from then on nothing lands there */
+                      uint32_t end); /* then nothing more lands there */
 void world_refuses(struct world *w, uint32_t lane, uint32_t epoch);
-int world_any_lane_there(struct world *w); /* that a report fits on; -1: none */
+int world_any_lane_there(struct world *w); /* a lane with room for a report; -1: none */
 void world_send_back(struct world *w, uint32_t lane, const struct message_back *message);
-/* A turn of each kind: a chunk to a lane, bytes written, bytes read, a report sent, a report heard. */
+/* One turn of each kind: a chunk to a lane, bytes written, bytes read, a report sent, a report received. */
 void world_pump(struct world *w);
 void world_write_some(struct world *w, uint32_t lane);
 void world_deliver(struct world *w, uint32_t lane);

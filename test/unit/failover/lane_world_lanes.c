@@ -1,4 +1,4 @@
-/* lane_world_lanes.c: connections that carry frames one way and reports the other, in pieces, out of step, cut and
+/* lane_world_lanes.c: connections that carry frames in one direction and reports in the other, in pieces, out of step, cut and
  * damaged; TCP, or queue pairs, whose writes land by themselves. */
 #include <errno.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void empty(struct world *w, uint32_t lane)
     }
 }
 
-/* Opens it in both halves of that end; no half may open it twice. */
+/* Opens it in both halves of that end. No half may open it twice. */
 static void open_at(struct world *w, uint32_t lane, uint32_t epoch, uint32_t end)
 {
     const enum ledger_way way = w->lines[lane].writes ? LEDGER_WRITES : LEDGER_READS;
@@ -54,7 +54,7 @@ static void open_at(struct world *w, uint32_t lane, uint32_t epoch, uint32_t end
     w->lines[lane].open[end] = true;
 }
 
-/* What the greeting of one end tells the other: which epoch it opened last, and how much it took of it. */
+/* The content of one end's greeting: the epoch that it opened last, and how much of it arrived. */
 static void last_words(struct world *w, uint32_t lane, uint32_t from, uint32_t below)
 {
     const struct ledger *ledger = ledger_at(w, from);
@@ -74,8 +74,8 @@ static bool is_lost(struct world *w)
     return w->chaos && world_below(w, 8) == 0;
 }
 
-/* HELLO, HELLO_OK and PROOF, each of which may be lost. Each end is silent before it says what it took; so with no other lane
- * left the new one brings the fence of the old along. */
+/* HELLO, HELLO_OK and PROOF, each of which may be lost. Each end is silent before it reports how much arrived. So if no other
+ * lane is left, the new one carries the old one's fence. */
 static void connect_fenced(struct world *w, uint32_t lane, uint32_t epoch)
 {
     struct line *line = &w->lines[lane];
@@ -120,7 +120,7 @@ void world_connect_lane(struct world *w, uint32_t lane)
         connect_fenced(w, lane, epoch);
         return;
     }
-    /* HELLO with a higher epoch tells the end that accepts that the old one is over. */
+    /* HELLO with a higher epoch shows the accepting end that the old one is over. */
     if (line->open[1]) {
         world_end_down(w, lane, 1);
     }
@@ -133,7 +133,7 @@ void world_connect_lane(struct world *w, uint32_t lane)
     world_refuses(w, lane, epoch);
 }
 
-/* Who opened an epoch has heard of the end of those before; and who gave it up waits for its end. */
+/* An end that opened an epoch has got the end of the earlier ones. An end that gave an epoch up waits for its end. */
 void world_epochs_told(struct world *w, uint32_t lane)
 {
     const struct line *line = &w->lines[lane];
@@ -146,7 +146,7 @@ void world_epochs_told(struct world *w, uint32_t lane)
     }
 }
 
-/* A HELLO played again: refused by each half. */
+/* A replayed HELLO: both halves refuse it. */
 void world_refuses(struct world *w, uint32_t lane, uint32_t epoch)
 {
     for (struct world *each = w; each != NULL; each = each == w ? w->other : NULL) {
@@ -159,7 +159,7 @@ void world_refuses(struct world *w, uint32_t lane, uint32_t epoch)
     }
 }
 
-/* A queue pair was told to be silent and isn't yet. What was taken so far may be said; it is not the last word. */
+/* A queue pair was ordered to be silent, but isn't yet. What arrived so far may be reported, but not as final. */
 static void shut(struct world *w, uint32_t lane, uint32_t end)
 {
     struct line *line = &w->lines[lane];
@@ -203,7 +203,7 @@ void world_end_silent(struct world *w, uint32_t lane, uint32_t end)
     }
 }
 
-/* That end gives up. A connection is read no more from here; a queue pair still executes what comes, until it is silent. */
+/* That end gives up. A connection is read no more. A queue pair still executes requests until it is silent. */
 void world_end_down(struct world *w, uint32_t lane, uint32_t end)
 {
     if (w->lines[lane].writes && w->lines[lane].open[end] && w->chaos) {
@@ -264,7 +264,7 @@ void world_pump(struct world *w)
     }
 }
 
-/* The sender's kernel takes a piece more of what the frames still owe: copied from the source now. */
+/* The sender's kernel takes another piece of the frames: it is copied from the source now. */
 void world_write_some(struct world *w, uint32_t lane)
 {
     struct conn *c = &w->conns[lane];
@@ -310,7 +310,7 @@ static void frame_end(struct world *w, uint32_t lane, const struct ledger_copy *
     c->count--;
 }
 
-/* RC: the WRITE lands, whoever owns that memory now; a while later its SEND completes. */
+/* RC: the WRITE lands, whoever owns that memory now. Its SEND completes a little later. */
 static void deliver_written(struct world *w, uint32_t lane)
 {
     struct conn *c = &w->conns[lane];
@@ -372,7 +372,7 @@ static void read_piece(struct world *w, uint32_t lane, struct frame *f,
     }
 }
 
-/* A turn of the receiver on a lane. */
+/* One turn of the receiver on a lane. */
 void world_deliver(struct world *w, uint32_t lane)
 {
     struct conn *c = &w->conns[lane];

@@ -1,5 +1,5 @@
-/* Sender and ledger against each other over lanes that do their worst (lane_world.h): each message is
- * delivered exactly once, whole, in the order of its matching, and memory given back stays untouched. */
+/* Sender and ledger over lanes that behave as badly as possible (lane_world.h): each message is delivered exactly once, complete,
+ * in the order of its matching, and memory that was given back doesn't change. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ static void play(enum kind kind, bool both, uint32_t group_max, uint32_t damage_
     if (alone != 0) {
         return;
     }
-    /* The world did what it is for. */
+    /* The world was hard enough. */
     assert_true(sum.receives > seeds * 10 && sum.resent > seeds && sum.eager_early > seeds / 2);
     assert_true(kind != STREAMS ||
                 (sum.binned > seeds && sum.staged > seeds && sum.damaged > 0 && sum.aborted > 0));
@@ -79,8 +79,8 @@ static void test_queue_pairs_groups(void **state)
     play(QUEUE_PAIRS, false, 4, 0, 100);
 }
 
-/* Queue pairs that write unasked beside connections that are read: whatever a lane is, its chunks move only after the
- * receiver's last word on it. */
+/* Queue pairs that write without being asked, beside connections that are read: on either kind of lane chunks move elsewhere only
+ * after the receiver's final report about it. */
 static void test_mixed(void **state)
 {
     play(MIXED, false, 1, 25, 200);
@@ -99,7 +99,7 @@ static void test_both_directions(void **state)
     play(MIXED, true, 4, 25, 80);
 }
 
-/* One communicator, with one message under way, whose receive was reported. */
+/* One communicator with one message on its way. Its receive was posted. */
 static void send_one(struct sender *s, const uint8_t *source, uint32_t size)
 {
     uint64_t message;
@@ -115,8 +115,8 @@ static void send_one(struct sender *s, const uint8_t *source, uint32_t size)
                      0);
 }
 
-/* A chunk whose lane is doubted goes by another; is that doubted, too, by a third, though two carry it; and not at all any more
- * once one of them is believed again. */
+/* A chunk of a doubted lane goes over another one. If that is doubted, too, it goes over a third, although two have it. It moves
+ * no more once one of them is trusted again. */
 static void test_doubts(void **state)
 {
     struct sender *s = sender_new(&(struct sender_config){.slots = 4, .comms = 1});
@@ -135,20 +135,20 @@ static void test_doubts(void **state)
         assert_false(sender_waiting(s));
         assert_int_equal(sender_on_suspect(s, lane), 1);
         assert_true(sender_waiting(s));
-        assert_int_equal(sender_on_suspect(s, lane), 0); /* said again: nothing new */
+        assert_int_equal(sender_on_suspect(s, lane), 0); /* doubted again: no change */
     }
     sender_on_trusted(s, 1);
     assert_false(sender_waiting(s));
     assert_int_equal(sender_on_suspect(s, 2), 0); /* lane 1 has it */
     sender_on_lane_down(s, 1, 1);
-    assert_true(sender_waiting(s)); /* those that are doubted don't count */
+    assert_true(sender_waiting(s)); /* lanes that are doubted don't count */
     assert_true(sender_next(s, 0xf, 32768, &chunk));
     assert_int_equal(chunk.not_on, 5);
     assert_null(sender_bug(s));
     sender_free(s);
 }
 
-/* The receiver's lanes are on other devices by now: the keys that were told last count, for a message that has its place, too. */
+/* The receiver's lanes are on other devices by now: the last keys count, also for a message that has its place. */
 static void test_keys_told_again(void **state)
 {
     struct sender *s = sender_new(&(struct sender_config){.slots = 4, .comms = 1, .posts = true});
@@ -175,7 +175,7 @@ static void test_keys_told_again(void **state)
     sender_free(s);
 }
 
-/* The list of communicators grows as they come, up to its limit, and each stays where its number finds it. */
+/* The list of communicators grows with their number, up to its limit, and none of them moves. */
 static void test_many_comms(void **state)
 {
     const struct ledger_config in = {.comms = SET_COMMS_MAX};

@@ -1,4 +1,4 @@
-/* test_ledger.c: what a peer does that no sender of ours does is called the peer's doing, not a bug of our own. */
+/* test_ledger.c: if a peer does something that our sender never does, that is the peer's error, not a bug of ours. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static struct lane_chunk eager(uint32_t lane, uint64_t message, uint8_t slot)
                                .slot = slot};
 }
 
-/* A sender uses a bounce slot for another message before the first one was placed: that lane goes. */
+/* A sender uses a bounce slot for another message before the first one was placed: that lane is closed. */
 static void a_slot_used_twice(void **state)
 {
     struct ledger *l = ledger_begun(false);
@@ -61,7 +61,7 @@ static void a_slot_used_twice(void **state)
     ledger_free(l);
 }
 
-/* A sender writes what was there already: its NIC had no business there, so nothing is delivered any more. */
+/* A sender writes a chunk that was there already: its NIC must not write there, so nothing more is delivered. */
 static void a_chunk_written_twice(void **state)
 {
     static uint8_t to[20000];
@@ -76,8 +76,7 @@ static void a_chunk_written_twice(void **state)
     uint64_t first;
 
     (void)state;
-    for (int whole = 0; whole < 2;
-         whole++) { /* of the message that is done, and of one that isn't */
+    for (int whole = 0; whole < 2; whole++) { /* of the completed message, and of one that isn't */
         struct ledger *l = ledger_begun(true);
         c.flags = LANE_CHUNK_WRITTEN | (whole ? LANE_CHUNK_LAST : 0);
         c.size = whole ? c.length : sizeof(to);

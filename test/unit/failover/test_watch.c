@@ -1,7 +1,5 @@
-/* Which lanes live: the table, and the watch in a small timed world of three
- * lanes over one NIC pair and a standby over another. What a user would notice:
- * how soon a fault is left behind, and that a slow or stopped process is never
- * taken for one. */
+/* Which lanes live: the table, and the watch in a small timed world of three lanes over one NIC pair and a standby over another.
+ * A user would notice how soon a fault is left behind, and that a slow or stopped process is never taken for a fault. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,10 +24,10 @@ struct path {
     bool dead; /* a black hole */
     uint32_t epoch, head, count;
     bool connected;
-    uint32_t lost; /* chunks in it */
+    uint32_t lost; /* chunks lost in it */
     uint32_t acked, asked,
-        hanging; /* the kernel's: packets acknowledged, by when it was asked last; on their way */
-    int64_t hello_at; /* HELLO_OK comes then; 0 none */
+        hanging; /* the kernel's: packets acknowledged at the last question; packets on their way */
+    int64_t hello_at; /* time of HELLO_OK; 0 none */
     struct answer answers[QUEUE];
 };
 struct world {
@@ -39,13 +37,13 @@ struct world {
     struct path paths[LANES];
     struct lane_load loads[LANE_MAX]; /* as the sender counts them */
     bool peer_stopped, peer_gone, kernel;
-    int64_t hello_ns;  /* that the peer's process takes for one; its kernel answers at once */
-    int64_t far_ns;    /* that an answer takes longer */
-    int64_t resend_ns; /* lane 1's kernel: until it sends again */
-    uint32_t only;     /* lanes that are given chunks; 0: all that carry */
+    int64_t hello_ns;  /* time that the peer's process takes for one; its kernel answers at once */
+    int64_t far_ns;    /* extra time of an answer */
+    int64_t resend_ns; /* lane 1's kernel: time until it sends again */
+    uint32_t only;     /* lanes that get chunks; 0: all that carry */
     bool cut[2];       /* NIC pairs */
     uint32_t closes[LANES], parted, failed, doubles, trusts;
-    uint32_t same_path[LANES], connects[LANES]; /* of the latter, so many by the path they had */
+    uint32_t same_path[LANES], connects[LANES]; /* of the latter, those by the old path */
     int64_t closed_at[LANES], suspect_at[LANES], failed_at;
     bool failed_dead;
 };
@@ -60,7 +58,7 @@ static bool passes(const struct world *w, uint32_t lane)
     return !w->paths[lane].dead && !w->cut[lane == 3] && !w->peer_gone;
 }
 
-/* The kernels' part: what is lost on a path is sent again when that is back. */
+/* In place of the kernels: packets that were lost on a path are sent again when it works. */
 static void kernel_sends(struct world *w, uint32_t lane)
 {
     if (passes(w, lane)) {
@@ -139,7 +137,7 @@ static void actions(struct world *w)
         case WATCH_TRUST:
             w->trusts++;
             break;
-        case WATCH_ASK_KERNEL: { /* its host answers though its process is stopped */
+        case WATCH_ASK_KERNEL: { /* its host answers although its process is stopped */
             const struct watch_kernel says = kernel_says(w, a.lane);
             watch_on_kernel(w->watch, at(w), a.lane, &says);
             break;
@@ -158,8 +156,7 @@ static void actions(struct world *w)
     }
 }
 
-/* One turn of the transport: connect, read what came, send a chunk on each lane
- * that carries, look. */
+/* One turn of the transport: connect, read, send a chunk on each lane that carries, look. */
 static void turn(struct world *w, int64_t gap)
 {
     w->now += gap;
@@ -291,8 +288,7 @@ static void test_table(void **state)
                      LANE_DOWN);
 }
 
-/* No fault, but processes that get no processor, here and there: nobody is
- * accused. */
+/* No fault, but some processes get no processor now and then: no lane is accused. */
 static void test_nobody_is_accused(void **state)
 {
     struct world *w = start(true);
@@ -301,7 +297,7 @@ static void test_nobody_is_accused(void **state)
         const uint32_t luck = (uint32_t)prng_below(&w->prng, 1000);
         turn(w, luck == 0 ? 730 * NS_PER_MS : luck < 20 ? 90 * NS_PER_MS : NS_PER_MS);
         if (luck == 1) {
-            w->peer_stopped = true; /* its kernel acknowledges, it doesn't */
+            w->peer_stopped = true; /* its kernel acknowledges, the process doesn't */
             run(w, 2 * NS_PER_S);
             w->peer_stopped = false;
         }
@@ -311,8 +307,7 @@ static void test_nobody_is_accused(void **state)
     end(w);
 }
 
-/* The mesh's word: a lane that waits is doubted sooner; one that has just brought something back isn't,
- * whatever the mesh says. */
+/* The mesh's hint: a lane that waits is doubted sooner. A lane that has just brought something back isn't, whatever the hint. */
 static void test_hint(void **state)
 {
     struct world *w = start(true);
@@ -331,7 +326,8 @@ static void test_hint(void **state)
     end(w);
 }
 
-/* A path swallows everything: soon left, and taken back at once if that was short; given up if not, and nothing else is. */
+/* A path drops everything: it is left soon. If that was short, it is trusted again at once; if not, it is given up, and nothing
+ * else is. */
 static void test_black_hole(void **state)
 {
     for (int known = 1; known >= 0; known--) {
@@ -356,17 +352,17 @@ static void test_black_hole(void **state)
         run(w, 1300 * NS_PER_MS);
         assert_true(w->closes[1] > 0);
         assert_int_equal(closes(w), w->closes[1]); /* it alone */
-        w->paths[1].dead = false; /* and it comes back: no path is given up for good */
+        w->paths[1].dead = false; /* and it works again: no path is given up for good */
         run(w, 2 * NS_PER_S);
         assert_int_equal(watch_carriers(w->watch, at(w)), 7);
         watch_lane_get(w->watch, at(w), 1, &lane);
-        assert_int_equal(lane.failovers, 1); /* attempts to connect in between are none */
+        assert_int_equal(lane.failovers, 1); /* attempts to connect in between don't count */
         end(w);
     }
 }
 
-/* In a fenced set nothing leaves a lane that is only doubted: one that is silent beside others is given up after 2 D. A peer that
- * stands still, or all ways dead at once, are no cause for haste. */
+/* In a fenced set chunks don't leave a lane that is only doubted: a lane that is silent beside others is given up after 2 D. If
+ * the peer stands still, or all ways die at once, it takes longer. */
 static void test_black_hole_of_a_fenced_set(void **state)
 {
     struct world *w = start(true);
@@ -396,8 +392,8 @@ static void test_black_hole_of_a_fenced_set(void **state)
     end(w);
 }
 
-/* Lane 1 of it is a TCP connection. One lost segment waits for the kernel's timeout, and is no dead path; a dead path is still
- * left soon. */
+/* Lane 1 of the set is a TCP connection. A lost segment waits for the kernel's timeout, and doesn't mean a dead path. A dead path
+ * is still left soon. */
 static void test_lost_segment_of_a_fenced_set(void **state)
 {
     struct world *w = start(true);
@@ -419,8 +415,8 @@ static void test_lost_segment_of_a_fenced_set(void **state)
     end(w);
 }
 
-/* Lane 2 stalls so long from time to time, alone or with all others, and comes back; where it is only pinged its kernel alone
- * tells so. Then it has nothing to do for `later_s`. How long lane 1 may be silent then. */
+/* Lane 2 stalls for so long now and then, alone or with all others, and recovers. If it is only pinged, only its kernel shows
+ * that. Then it has nothing to do for `later_s`. Returns how long lane 1 may be silent then. */
 static int64_t given_up_after(int stall_ms, bool together, bool pinged, int later_s)
 {
     struct world *w = start(true);
@@ -443,7 +439,7 @@ static int64_t given_up_after(int stall_ms, bool together, bool pinged, int late
     w->only = later_s > 0 ? 1u << 0 | 1u << 1 : w->only;
     watch_on_owing(w->watch, at(w), later_s == 0); /* else it is pinged */
     for (int i = 0; i < later_s * 200; i++) {
-        turn(w, 5 * NS_PER_MS); /* what is answered between two looks was never silent */
+        turn(w, 5 * NS_PER_MS); /* an answer between two looks means that it was never silent */
     }
     assert_int_equal(closes(w), 0);
     const int64_t from = w->now;
@@ -457,8 +453,8 @@ static int64_t given_up_after(int stall_ms, bool together, bool pinged, int late
     return after / NS_PER_MS;
 }
 
-/* What the others stall for, and come back from, is this machine's noise: a lane may be silent for so much longer. Where all
- * stall together nobody is judged, and nobody has more time for it. */
+/* If other lanes stall and recover, that is the machine's noise: a lane may be silent for longer by that. If all stall together,
+ * no lane is judged, and none gets more time for it. */
 static void test_noise_of_a_fenced_set(void **state)
 {
     const int64_t still = given_up_after(0, false, false, 0),
@@ -471,7 +467,7 @@ static void test_noise_of_a_fenced_set(void **state)
     assert_true(halts >= still && halts <= still + 15);
 }
 
-/* It counts as well where the kernel tells its end, and nothing is on its way then; and no longer than ten seconds. */
+/* It also counts if the kernel shows the stall's end, with nothing on its way then. It counts for at most ten seconds. */
 static void test_end_of_noise_of_a_fenced_set(void **state)
 {
     const int64_t still = given_up_after(0, false, true, 0),
@@ -483,7 +479,8 @@ static void test_end_of_noise_of_a_fenced_set(void **state)
     assert_true(after >= 80 && after <= 110);
 }
 
-/* A lane on trial that carries nothing yet holds nothing up: a pause doesn't end it. One that does is left as any other. */
+/* A lane on trial that carries nothing yet holds nothing up: a pause doesn't end it. If it carries something, it is left like any
+ * other. */
 static void test_trial_of_a_fenced_set(void **state)
 {
     struct world *w = start(true);
@@ -532,7 +529,7 @@ static void test_black_hole_of_a_nic(void **state)
     end(w);
 }
 
-/* Two of three lanes share the path, and one of these has nothing to say when it dies: it isn't tried in vain. */
+/* Two of three lanes share a path, and one of these is idle when the path dies: it isn't tried in vain. */
 static void test_shared_fate(void **state)
 {
     struct world *w = start(true);
@@ -546,7 +543,8 @@ static void test_shared_fate(void **state)
     end(w);
 }
 
-/* Silences longer than D that are none: what is doubted in vain is taken back, kills nobody, and makes it careful. */
+/* Silences longer than D without a fault: a lane that was doubted in vain is trusted again, no lane is given up, and the watch
+ * becomes careful. */
 static void test_mistakes(void **state)
 {
     struct world *w = start(true);
@@ -622,7 +620,7 @@ static void test_one_flap(void **state)
     end(w);
 }
 
-/* The carrier that went was the peer's: ours didn't fail. When it does, a while later, that is its first time. */
+/* The peer's carrier went, and our NIC didn't fail. If our carrier goes a while later, that is its first failure. */
 static void test_flap_after_one_of_the_peers(void **state)
 {
     struct world *w = start(true);
@@ -648,7 +646,7 @@ static void test_flap_after_one_of_the_peers(void **state)
     end(w);
 }
 
-/* What lanes that are no longer doubted carry together, of that of those that are no standbys. */
+/* The sum of the weights of the lanes that carry more than probes. */
 static double carried(const struct world *w)
 {
     double sum = 0;
@@ -661,7 +659,7 @@ static double carried(const struct world *w)
     return sum;
 }
 
-/* Make before break: the standby carries until those that come back do, also where their trial takes long. And that takes no
+/* Make before break: the standby carries until the lanes that come back do, also if their trial takes long. That takes fewer than
  * sixteen round trips. */
 static void test_nobody_stands_still_for_a_trial(void **state)
 {
@@ -685,15 +683,15 @@ static void test_nobody_stands_still_for_a_trial(void **state)
     end(w);
 }
 
-/* A carrier that went says nothing against the path behind it: lanes come back to the one that they had. A path that
- * swallowed everything is left for another. */
+/* If a carrier went, that is no evidence against the path behind it: lanes return to their old path. A path that dropped
+ * everything is replaced by another. */
 static void test_which_path_back(void **state)
 {
     struct world *w = start(true);
 
     (void)state;
     watch_on_lost(w->watch, at(w), 1, w->paths[1].epoch, LANE_REASON_RESET);
-    actions(w); /* its end was sooner here than the word why */
+    actions(w); /* the end came here sooner than its reason */
     carrier(w, false, 2);
     run(w, 3 * NS_PER_S);
     carrier(w, true, 2);
@@ -710,7 +708,7 @@ static void test_which_path_back(void **state)
     assert_int_equal(watch_carriers(w->watch, at(w)), 7);
     assert_true(w->connects[0] > 2);
     assert_int_equal(w->same_path[0], 1);
-    /* And one that can't be had again isn't tried for ever. */
+    /* A path that can't be had again isn't tried for ever. */
     uint32_t connects = w->connects[0];
     carrier(w, false, 3);
     w->paths[0].dead = true;
@@ -748,7 +746,7 @@ static void test_nothing_left(void **state)
     run(w, 5 * NS_PER_S);
     assert_int_equal(w->parted, 1);
     assert_int_equal(w->failed, 0);
-    w->cut[0] = w->cut[1] = false; /* all paths back in time: the job never knew */
+    w->cut[0] = w->cut[1] = false; /* all paths back in time: the job never noticed */
     run(w, 10 * NS_PER_S);
     assert_int_equal(watch_carriers(w->watch, at(w)), 7);
     w->cut[0] = w->cut[1] = true;
@@ -775,7 +773,7 @@ static void test_dead_process(void **state)
     end(w);
 }
 
-/* Refused once, by whomever, and then a knock is taken: the process lives. */
+/* A connection is refused once, and then one is accepted: the process lives. */
 static void test_dead_no_more(void **state)
 {
     struct world *w = start(true);
@@ -806,8 +804,8 @@ static void test_goodbye_is_no_failure(void **state)
     end(w);
 }
 
-/* The process at the other end has a thousand lanes to greet: to hang up on it and call again would
- * only give it more. One that no kernel answers isn't waited for so long. */
+/* The process at the other end has a thousand lanes to greet: to close and connect again would only give it more work. If no
+ * kernel answers, the wait is shorter. */
 static void test_busy_process(void **state)
 {
     struct world *w = start(true);
@@ -846,7 +844,7 @@ static void test_loses_a_little(void **state)
 {
     struct world *w = start(true);
 
-    /* First behind a long queue, which is congestion; then with siblings as slow as itself. */
+    /* First behind a long queue, which is congestion; then with siblings that are as slow. */
     for (uint64_t i = 1; i <= 6; i++) {
         for (uint32_t lane = 0; lane < 3; lane++) {
             const struct watch_kernel kernel = {.known = true,

@@ -1,5 +1,5 @@
-/* test_watch_idle.c: the watch where nobody sends: who accepts its lanes from the other end, and a set that is idle, or whose
- * peer is stopped. Each test tells the watch what happens. */
+/* test_watch_idle.c: the watch of a set without traffic: the end that accepts lanes, and a set that is idle, or whose peer is
+ * stopped. Each test gives the watch its events. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void test_accepts(void **state)
     watch_free(w);
 }
 
-/* Who accepts may send, too: its lane's next connection is counted from its own first segment on. */
+/* The accepting end may send, too: the next connection of its lane is counted from its own first segment on. */
 static void test_accepts_and_loses_a_little(void **state)
 {
     struct watch *w = watch_new(&(struct watch_config){.accepts = true}, (struct mono){1});
@@ -60,8 +60,8 @@ static void test_accepts_and_loses_a_little(void **state)
     watch_free(w);
 }
 
-/* Who accepts can't make a lane anew, and nothing is owed here: lanes that died in silence are found all the same, and replaced;
- * for a peer that can help itself nobody asks. */
+/* The accepting end can't make a lane again, and nothing is owed here: lanes that died in silence are found nevertheless, and
+ * replaced. For a peer that can do that itself it asks nothing. */
 static void test_an_idle_set_is_kept(void **state)
 {
     for (int kept = 0; kept < 2; kept++) {
@@ -103,8 +103,8 @@ static void test_an_idle_set_is_kept(void **state)
     }
 }
 
-/* What is on a lane is the sender's to count. A chunk that was bound to a lane just as it went down is the next one's no more: a
- * count of our own kept it, and the new connection owed an answer for ever. */
+/* The sender counts what is on a lane. A chunk was bound to a lane just as the lane went down: it no longer belongs to the next
+ * connection. A separate count kept it, and the new connection owed an answer for ever. */
 static void test_a_new_connection_owes_nothing(void **state)
 {
     struct watch *w = watch_new(&(struct watch_config){.accepts = true}, (struct mono){1});
@@ -116,14 +116,15 @@ static void test_a_new_connection_owes_nothing(void **state)
     watch_on_hello(w, now, 0, 1, span_ns(-1));
     watch_on_lost(w, now, 0, 1, LANE_REASON_RESET);
     watch_on_sent(w, now, 0, 1, span_ns(0));
-    loads[0].chunks = 0; /* its stream is closed, and the chunk back in the pool */
+    loads[0].chunks = 0; /* its stream is closed, and the chunk is back in the pool */
     watch_on_hello(w, now, 0, 2, span_ns(-1));
     assert_true(watch_deadline(w).ns == INT64_MAX); /* nothing to look for */
     watch_free(w);
 }
 
-/* The peer's process is stopped, and its kernel has all that was written: it owes pongs for hours. To look two hundred times a
- * second, and to ask the kernel as often, for every set, shows nothing. That its host is gone at last is found all the same. */
+/* The peer's process is stopped, and its kernel has everything that was written: it owes pongs for hours. Looking two hundred
+ * times a second, and asking the kernel as often, for every set, would show nothing. If its host dies later, that is found
+ * nevertheless. */
 static void test_a_stopped_process_costs_nothing(void **state)
 {
     for (int owing = 0; owing < 2; owing++) {
@@ -167,7 +168,7 @@ static void test_a_stopped_process_costs_nothing(void **state)
     }
 }
 
-/* A standby that tries another pair of NICs keeps its number: who accepts it judges it by the new ones. */
+/* A standby that tries another pair of NICs keeps its number: the accepting end judges it by the new NICs. */
 static void test_accepts_from_other_nics(void **state)
 {
     const struct watch_lane_config one = {.own_nic = 0}, other = {.own_nic = 1, .peer_nic = 1};

@@ -1,10 +1,10 @@
-/* node_invariant.h: what must hold of a node's memory between any two calls: sums that agree, numbers that are known. */
+/* node_invariant.h: conditions that must hold for a node's memory between any two calls: sums agree, numbers are known. */
 #pragma once
 
 #include "core/clock/clock_private.h"
 #include "core/node/internal.h"
 
-/* The words of what doesn't hold; NULL: all does. */
+/* The text of the first broken condition; NULL: all hold. */
 static inline const char *node_invariant(const struct node *n)
 {
     const uint32_t count = (uint32_t)mesh_edge_capacity(n->mesh) * n->config.path_limit * 2u;
@@ -42,7 +42,7 @@ static inline const char *node_invariant(const struct node *n)
             return "open findings aren't in the order of their numbers";
         }
         if (!o->said && o->say.ns == MONO_NEVER.ns && o->finding.kind != FINDING_PEER_SILENT) {
-            /* a silent peer's may be said by another one of its cause */
+            /* a silent peer's may be reported by another one of its cause */
             return "a finding is never said";
         }
     }

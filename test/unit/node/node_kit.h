@@ -1,4 +1,4 @@
-/* node_kit.h: one node on a desk, of a fleet of four hosts with two NICs each; nobody sends. */
+/* node_kit.h: one node without a network, in a fleet of four hosts with two NICs each. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,7 +57,7 @@ static inline void kit_check(void)
     }
 }
 
-/* A tick, and all that it wants done but findings is forgotten. */
+/* A tick. All its actions except findings are dropped. */
 static inline void kit_tick(void)
 {
     struct node_action a;

@@ -1,8 +1,7 @@
-/* node_world.h: a few hosts in one process: real nodes, a fabric of delays and losses, clocks with
- * offsets and rates.
+/* node_world.h: a few hosts in one process: real nodes, a fabric of delays and losses, clocks with offsets and rates.
  *
- * Two leaves, four spines, hosts on one leaf each; a source port picks a spine. Each trunk and
- * direction can lose packets; each host can stop. One seed, one history. */
+ * Two leaves, four spines, hosts on one leaf each. A source port selects a spine. Each trunk can lose packets in each direction,
+ * and each host can stop. One seed gives one history. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,7 +50,7 @@ struct world {
     struct mesh_peer peers[WORLD_HOSTS * WORLD_NICS];
     struct mesh_router routers[2 * 2 + WORLD_SPINES * 2];
     double trunk_loss[2][WORLD_SPINES][2];        /* leaf, spine, 0: up (leaf to spine), 1: down */
-    bool job_class_only;                          /* of what trunks lose */
+    bool job_class_only;                          /* trunks lose only that class */
     double host_loss[WORLD_HOSTS][WORLD_NICS][2]; /* 0: to the fabric, 1: from it */
     int64_t trunk_delay[2][WORLD_SPINES][2];
     int64_t pair_delay[WORLD_HOSTS][WORLD_HOSTS]; /* from, to */
@@ -59,9 +58,9 @@ struct world {
     uint32_t heap_count;
     bool trace_hops, routers_silent;
     uint16_t path_limit[WORLD_HOSTS]; /* of a host; 0: the usual */
-    uint32_t astray;                  /* bits of hosts whose packets say that they aren't in step */
+    uint32_t astray;                  /* bits: hosts whose packets state that they aren't in step */
     uint64_t sends, losses, drains;
-    uint32_t liars; /* bits of hosts whose digests `lie` changes */
+    uint32_t liars; /* bits: hosts whose digests `lie` changes */
     void (*lie)(const struct world *w, struct probe_digest *digest);
 };
 
@@ -73,7 +72,7 @@ static inline int64_t world_clock(const struct world_host *h, int64_t t)
 {
     return h->offset + t + (int64_t)((double)t * h->rate);
 }
-/* True time of a reading, to a few ns. */
+/* The true time of a reading, to a few ns. */
 static inline int64_t world_when(const struct world_host *h, int64_t reading)
 {
     const double t = (double)(reading - h->offset) / (1.0 + h->rate);
@@ -143,7 +142,7 @@ static inline void world_init(struct world *w, uint64_t seed, uint32_t host_coun
     }
     uint32_t r = 0;
     for (uint32_t leaf = 0; leaf < 2;
-         leaf++) { /* one address for each side that packets come in from */
+         leaf++) { /* one address for each side on which packets come in */
         for (uint32_t port = 0; port < 2; port++) {
             world_address(w->routers[r].address, 1, leaf, port);
             w->routers[r].place = PLACE_LEAF;
@@ -226,8 +225,7 @@ static inline void world_hop(struct world *w, uint32_t host, const struct mesh_s
     }
 }
 
-/* Where a packet goes: over its leaf, maybe a spine and the other leaf; may die on the way, or of
- * its hop limit. */
+/* Sends a packet over its leaf, maybe a spine, and the other leaf. It may be lost on the way, or end at its hop limit. */
 static inline void world_send(struct world *w, uint32_t host, const struct mesh_send *s)
 {
     const uint32_t to = s->probe.dst.index / w->nic_count,
@@ -341,7 +339,7 @@ static inline void world_deliver(struct world *w, const struct world_packet *p)
     }
 }
 
-/* Runs for so long of true time. A stopped host's packets wait for it. */
+/* Runs for so long, in true time. A stopped host's packets wait for it. */
 static inline void world_run(struct world *w, int64_t ns)
 {
     const int64_t end = w->now + ns;

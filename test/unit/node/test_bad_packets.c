@@ -1,10 +1,10 @@
-/* Malformed, truncated, forged, replayed and reordered probes: each counted by its reason, none acted on. Two worlds
- * of the same seed run side by side, one of them under attack: all that its hosts do must be the same to the bit. */
+/* Malformed, truncated, forged, replayed and reordered probes: each is counted by its reason, and none has an effect. Two worlds
+ * of the same seed run side by side, one of them under attack: all actions of their hosts must be equal to the bit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants those first */
+/* cmocka needs those first */
 #include <cmocka.h>
 
 #include "core/node/node.h"
@@ -22,11 +22,11 @@ static struct attacker {
     struct node_receive seen[KEPT];
     uint32_t count;
     uint64_t errors[PROBE_ERROR_COUNT];
-    uint64_t authentic; /* accepted by the decoder: for the node to refuse */
+    uint64_t authentic; /* accepted by the decoder: the node must refuse them */
     uint32_t heard;     /* bits: paths of genuine packets */
 } attacker;
 
-/* The attacker hears all that the victim gets. */
+/* The attacker gets all packets of the victim. */
 static void listen_in(struct node *n, struct mono now, const struct node_receive *event)
 {
     if (n == attacker.victim) {
@@ -41,7 +41,7 @@ static void listen_in(struct node *n, struct mono now, const struct node_receive
 #include "node_world.h"
 #undef node_on_receive
 
-/* As an agent receives: bytes in, an event or a count out. */
+/* Receives as an agent does: bytes in, an event or a count out. */
 static void receive(struct world *w, struct attacker *a, const uint8_t *bytes, size_t size,
                     const struct node_receive *as)
 {
@@ -81,7 +81,7 @@ static void attack(struct world *w, struct attacker *a, struct prng *p)
     }
 }
 
-/* An old packet under the number of a path that the peer doesn't use, as a holder of the key can make it. */
+/* An old packet with the number of a path that the peer doesn't use, as a holder of the key can make it. */
 static void replay_elsewhere(struct world *w, struct attacker *a, struct prng *p)
 {
     const uint32_t slot = (uint32_t)prng_below(p, a->count < KEPT ? a->count : KEPT);

@@ -93,8 +93,7 @@ static void two_hosts_share_a_timeline(void **state)
     world_done(&w);
 }
 
-/* Time from `from` to the first finding of that kind about that direction on a host; INT64_MAX:
- * never. */
+/* Time from `from` to the first finding of that kind for that direction on a host; INT64_MAX: never. */
 static int64_t first_after(uint32_t host, uint32_t kind, uint8_t direction, int64_t from,
                            struct finding *ret)
 {
@@ -111,7 +110,7 @@ static int64_t first_after(uint32_t host, uint32_t kind, uint8_t direction, int6
     return INT64_MAX;
 }
 
-/* What that host tells by then of what it began to tell of first. */
+/* Brings a finding up to date: the last that this host reports about it. */
 static void newest_of(uint32_t host, struct finding *f)
 {
     const struct world_host *h = &w.hosts[host];
@@ -121,8 +120,8 @@ static void newest_of(uint32_t host, struct finding *f)
     }
 }
 
-/* With two leaves the way up from one and the way down to the other carry the same packets: no host alone can tell them
- * apart, and none names one of them. The first that it lists is behind the last router that answered. */
+/* With two leaves the way up from one and the way down to the other carry the same packets: no host alone can tell them apart,
+ * and none names one of them. The first candidate is the one behind the last router that answered. */
 static void a_cut_trunk_is_one_of_those_that_look_alike(void **state)
 {
     struct finding f;
@@ -154,7 +153,7 @@ static void a_cut_trunk_is_one_of_those_that_look_alike(void **state)
             assert_int_equal(f.choice.total, f.choice.count);
             assert_int_equal(f.other, OTHER_FINE);
         }
-        for (uint32_t h = 0; h < 4; h++) { /* one cut, one sentence a host */
+        for (uint32_t h = 0; h < 4; h++) { /* one cut, one finding for each host */
             uint32_t opened = 0;
             for (uint32_t i = 0; i < w.hosts[h].finding_count; i++) {
                 const struct finding *g = &w.hosts[h].findings[i].finding;
@@ -175,7 +174,7 @@ static void a_cut_trunk_is_one_of_those_that_look_alike(void **state)
     printf("worst %.0f ms\n", (double)worst / 1e6);
 }
 
-/* Stopped, starved, killed and restarted agents are silent or late; no path is accused. */
+/* Stopped, starved, killed and restarted agents are silent or late. No path is accused. */
 static void agents_in_trouble_accuse_nobody(void **state)
 {
     for (uint64_t seed = 1; seed <= DRAWS(2); seed++) {
@@ -212,8 +211,7 @@ static void agents_in_trouble_accuse_nobody(void **state)
     }
 }
 
-/* Cut behind the spine: the spine still answers, so it is sure. All hosts of the leaf before it say
- * the same. */
+/* Cut behind the spine: the spine still answers, so the name is certain. All hosts of the near leaf report the same. */
 static void far_trunk_is_named_for_sure(void **state)
 {
     struct finding f;
@@ -228,7 +226,7 @@ static void far_trunk_is_named_for_sure(void **state)
         for (uint32_t h = 0; h < 2; h++) {
             const int64_t in = first_after(h, FINDING_PATH_DEAD, DIRECTION_IN, cut, &f);
             const int64_t in_or_out = first_after(h, FINDING_PATH_DEAD, DIRECTION_OUT, cut, &f);
-            const int64_t after = in < in_or_out ? in : in_or_out; /* one finding tells both */
+            const int64_t after = in < in_or_out ? in : in_or_out; /* one finding covers both */
             if (in < in_or_out) {
                 (void)first_after(h, FINDING_PATH_DEAD, DIRECTION_IN, cut, &f);
             }
@@ -250,8 +248,7 @@ static void far_trunk_is_named_for_sure(void **state)
     printf("worst %.0f ms\n", (double)worst / 1e6);
 }
 
-/* A spine that is lost in both directions hurts each peer's paths, out and in: all are answered by what the inference was
- * told once. */
+/* A spine that is lost in both directions affects each peer's paths, out and in: one report to the inference answers them all. */
 static void a_dead_spine_is_told_once(void **state)
 {
     uint32_t most = 0, bad = 0;
@@ -277,7 +274,7 @@ static void a_dead_spine_is_told_once(void **state)
 
 /* ---- digests ---- */
 
-/* The last word of each host about paths that died, into *ret by host; how many hosts said one. */
+/* The last finding of each host about paths that died, into *ret by host. Returns how many hosts had one. */
 static uint32_t last_words(int64_t after, struct finding ret[static WORLD_HOSTS])
 {
     uint32_t count = 0;
@@ -297,7 +294,7 @@ static uint32_t last_words(int64_t after, struct finding ret[static WORLD_HOSTS]
     return count;
 }
 
-/* No server: who sends into the hole and who only misses what others sent come to one name and one moment. */
+/* Without a server hosts that send into the hole, and hosts that only miss others' packets, get the same name and time. */
 static void all_hosts_name_one_fault(void **state)
 {
     struct finding words[WORLD_HOSTS];
@@ -320,7 +317,7 @@ static void all_hosts_name_one_fault(void **state)
     }
 }
 
-/* All that it sends is lost, and so was what it doesn't tell. */
+/* Claims that all its packets were lost, also those that it didn't report before. */
 static void accuse(const struct world *world, struct probe_digest *digest)
 {
     const struct probe_digest was = *digest;
@@ -335,7 +332,7 @@ static void accuse(const struct world *world, struct probe_digest *digest)
     }
 }
 
-/* Nothing was ever lost. */
+/* Claims that nothing was ever lost. */
 static void acquit(const struct world *world, struct probe_digest *digest)
 {
     const struct probe_digest was = *digest;
@@ -350,7 +347,7 @@ static void acquit(const struct world *world, struct probe_digest *digest)
     }
 }
 
-/* One host lies about everybody, while a trunk is dead: nobody names anything else. And while all is well nobody says
+/* One host lies about all others while a trunk is dead: no host names anything else. While all is well no host reports
  * anything. */
 static void one_liar_names_nothing_and_clears_nothing(void **state)
 {
@@ -426,7 +423,7 @@ static void a_dead_nic_is_one_sentence_and_leaves_no_echo(void **state)
         for (uint32_t h = 0; h < 6; h++) {
             for (uint32_t i = 0; i < w.hosts[h].finding_count; i++) {
                 const struct finding *f = &w.hosts[h].findings[i].finding;
-                /* its own host can't tell it from what lies behind */
+                /* its own host can't tell it from the element behind it */
                 const struct element *e = h == 4 ? &f->choice.one_of[0] : &f->suspect;
                 if (f->phase == FINDING_OPENED && (e->kind != ELEMENT_NIC || e->a.number != 9)) {
                     print_findings();
@@ -459,7 +456,7 @@ static void gray_loss_is_found_and_good_paths_are_not_blamed(void **state)
         print_findings();
     }
     assert_true(after < 90 * NS_PER_S);
-    /* which of its trunks can't be told from loss alone */
+    /* loss alone doesn't show which of its trunks it is */
     assert_int_equal(f.suspect.kind, ELEMENT_UNKNOWN);
     assert_in_range(f.choice.count, 2, ELEMENT_ONE_OF);
     assert_int_equal(f.choice.one_of[0].kind, ELEMENT_SPINE);
@@ -475,7 +472,7 @@ static void gray_loss_is_found_and_good_paths_are_not_blamed(void **state)
     world_done(&w);
 }
 
-/* A policer or a full queue of that class, nothing a cable does: paths stay alive, pairs all come. */
+/* A policer or a full queue of that class, which is no cable's fault: paths stay alive, and all pairs come. */
 static void loss_of_the_jobs_class_alone_is_told_as_that(void **state)
 {
     const double shares[] = {1, 0.3};
@@ -504,8 +501,8 @@ static void loss_of_the_jobs_class_alone_is_told_as_that(void **state)
     }
 }
 
-/* Too short to prove that a path is dead: it is known when the packets' fates are. A path is touched each 200 +- 20 ms, so that
- * two touches may fall into 200 ms, and the ones beside them are up to three intervals apart. */
+/* Too short to prove that a path is dead: it is known when the packets' fates are. A path is touched each 200 +- 20 ms. So two
+ * touches may be within 200 ms, and their neighbours up to three intervals apart. */
 static void an_outage_is_told_with_its_length_when_it_is_over(void **state)
 {
     const int64_t length = 200 * NS_PER_MS;
@@ -570,7 +567,7 @@ static void short_trunk_flaps_are_all_found(void **state)
     world_done(&w);
 }
 
-/* Two deaths are said, then the flapping with its count; it ends when the path stays. */
+/* Two deaths are reported, then the flapping with its count. It ends when the path stays alive. */
 static void a_flapping_trunk_is_one_finding_with_a_count(void **state)
 {
     start_all(6, 4, 1, true);
@@ -597,13 +594,13 @@ static void a_flapping_trunk_is_one_finding_with_a_count(void **state)
         if (dead < 2 || dead > 4 || opened != 1 || count != 10) {
             print_findings();
         }
-        assert_in_range(dead, 2, 4); /* paths that one host's end saw as several */
+        assert_in_range(dead, 2, 4); /* one host's end saw the paths as several */
         assert_int_equal(opened, 1);
         assert_in_range(updated, 5, 7);
         assert_int_equal(count, 10);
         assert_int_equal(node_finding_count(w.hosts[h].node), 1);
     }
-    w.trunk_loss[0][1][0] = w.trunk_loss[0][1][1] = 1; /* a death that lasts is said */
+    w.trunk_loss[0][1][0] = w.trunk_loss[0][1][1] = 1; /* a death that lasts is reported */
     world_run(&w, 8 * NS_PER_S);
     assert_int_equal(node_finding_count(w.hosts[0].node), 2);
     w.trunk_loss[0][1][0] = w.trunk_loss[0][1][1] = 0;
@@ -614,9 +611,9 @@ static void a_flapping_trunk_is_one_finding_with_a_count(void **state)
     world_done(&w);
 }
 
-/* Three edges' errors add up to nothing where ways are alike both ways; where one isn't, it shows. */
-/* An agent that has just started takes a minute to learn which port goes which way. What dies
- * meanwhile is one finding, lasts as long as the fault does, and ends. */
+/* Three edges' errors add up to nothing if the ways are equal in both directions. If one isn't, that shows. */
+/* An agent that has just started takes a minute to learn which port takes which way. If something dies meanwhile, that is one
+ * finding: it lasts as long as the fault, and ends. */
 static void a_hole_while_ways_are_learnt_is_one_finding(void **state)
 {
     static const uint32_t seeds[] = {40, 41, 47};
@@ -639,8 +636,8 @@ static void a_hole_while_ways_are_learnt_is_one_finding(void **state)
                     const struct element *e = &f->choice.one_of[c];
                     has = has || (e->kind == ELEMENT_TRUNK && e->a.number == 0 && e->b.number == 1);
                 }
-                assert_true(f->kind != FINDING_PATH_DEAD || has); /* a list of all has it */
-                /* all ways of a pair went over that spine: no NIC's fault */
+                assert_true(f->kind != FINDING_PATH_DEAD || has); /* a list of all contains it */
+                /* all ways of a pair crossed that spine: no NIC's fault */
                 assert_int_not_equal(f->kind, FINDING_PEER_SILENT);
             }
             if (opened != 1 || closed != 0) {
@@ -732,7 +729,7 @@ static void one_seed_one_history(void **state)
     assert_memory_equal(digest[0], digest[1], 4 * sizeof(digest[0][0]));
 }
 
-/* A restarted agent that kept what it knew is useful at once. */
+/* A restarted agent that kept its state is useful at once. */
 static void a_restart_is_warm(void **state)
 {
     struct clock_terms terms;
@@ -793,11 +790,12 @@ static void fewer_peers_while_it_runs(void **state)
     }
     assert_int_equal(node_on_settings(n, (struct mono){3 * NS_PER_S}, &(struct node_settings){0}),
                      0);
-    assert_int_equal(edges_of(n), before); /* as it was configured */
+    assert_int_equal(edges_of(n), before); /* as before */
     node_free(n);
 }
 
-/* An agent that is stopped for so long, so often within 30 s: how often it tells so, and the most that one of these cost. */
+/* Stops an agent for so long, so often within 30 s. Returns how often it reports that; *ret_most_ms: the most that one of these
+ * cost. */
 static uint32_t told_late(int64_t stop_ns, uint32_t times, int64_t *ret_most_ms)
 {
     uint32_t told = 0;
@@ -819,7 +817,7 @@ static uint32_t told_late(int64_t stop_ns, uint32_t times, int64_t *ret_most_ms)
     return told;
 }
 
-/* Hiccups are a counter's business; what costs a tenth of the sight is told, with what it cost. */
+/* Short pauses only change a counter. If a tenth of the view is lost, that is reported, with its cost. */
 static void lateness_is_told_when_it_costs_sight(void **state)
 {
     int64_t most_ms = 0;

@@ -1,5 +1,5 @@
-/* A node's clocks without a world: those of NICs, which are read by brackets; stamps that are missing; who is asked about
- * whom. */
+/* A node's clocks without a world: NICs' clocks, read by brackets; missing stamps; which neighbours are asked about which
+ * member. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 /* ---- NICs with clocks of their own ---- */
 
-/* NIC 0 and 1 each have one, 5 s and 7 s behind the host's. */
+/* NICs 0 and 1 each have a clock, 5 s and 7 s behind the host's. */
 static struct node_config hardware(void)
 {
     struct node_config c = kit_config();
@@ -83,7 +83,7 @@ static uint32_t edges_in_clock(uint32_t member)
     return count;
 }
 
-/* After a suspend nobody knows what a NIC's clock shows. Edges that go meanwhile are taken from it; those that come reach it
+/* After a suspend the time of a NIC's clock is unknown. Edges that are removed meanwhile are removed from it. New edges reach it
  * once it is read. */
 static void edges_change_while_a_nics_time_is_unknown(void **state)
 {
@@ -115,7 +115,7 @@ static void edges_change_while_a_nics_time_is_unknown(void **state)
     assert_int_equal(edges_in_clock(0), before);
 }
 
-/* The first proposal for fleet time is the wall's, whichever clock it is told by. */
+/* The first proposal for fleet time is the wall clock's time, by whichever clock it comes. */
 static void what_a_nics_clock_proposes_is_the_wall(void **state)
 {
     const struct node_config c = hardware();
@@ -134,11 +134,12 @@ static void what_a_nics_clock_proposes_is_the_wall(void **state)
         const int64_t wall = terms.line.r.ns + (m == 0 ? 5 : 7) * NS_PER_S + c.wall_minus_ns;
         assert_in_range(proposed - wall + NS_PER_S, 0, 2 * NS_PER_S);
     }
-    node_clock_page(node, &terms); /* nobody else is there: not in step with anybody */
+    node_clock_page(node, &terms); /* it is alone: not in step with anybody */
     assert_int_not_equal(terms.status, CLOCK_SYNCED);
 }
 
-/* A member is ticked by its own clock. If that goes back it isn't asleep until the clock is there again: it sees the step. */
+/* A member is ticked by its own clock. If that goes back, the member doesn't wait until the clock has caught up: it notices the
+ * step. */
 static void a_clock_that_goes_back_is_ticked_at_once(void **state)
 {
     const struct node_config c = hardware();
@@ -167,7 +168,7 @@ static void a_clock_that_goes_back_is_ticked_at_once(void **state)
     (void)state;
 }
 
-/* By whatever little: what it and its readers knew is void at once, not when the clock is there again. */
+/* Even a small step: its state and its readers' are void at once, not when the clock has caught up. */
 static void a_hosts_clock_that_goes_back_a_little_is_seen_at_once(void **state)
 {
     static const int64_t back_ns[] = {1000, 30 * NS_PER_MS, 90 * NS_PER_MS, 900 * NS_PER_MS};
@@ -188,7 +189,7 @@ static void a_hosts_clock_that_goes_back_a_little_is_seen_at_once(void **state)
         kit_tick();
         assert_true(clock->fault_seen && clock->fault == CLOCK_FAULT_STEP);
 
-        kit_start_with(&c); /* NICs' clocks run on, and keep what they know */
+        kit_start_with(&c); /* the NICs' clocks keep running, and keep their state */
         for (int t = 0; t < 203; t++) {
             read_nic(0);
             now.ns += 10 * NS_PER_MS;
@@ -219,8 +220,8 @@ static void a_bracket_of_no_nic_or_no_clock_is_nothing(void **state)
     assert_true(clock_edges(0) > 0);
 }
 
-/* UTC comes by the host's clock, and is kept on the NIC's as well as brackets tell the one from the other. The host's clock may
- * have been stepped since the last bracket: the next one tells. */
+/* UTC comes by the host's clock. It is kept in terms of the NIC's clock, as exactly as brackets connect the two. The host's clock
+ * may have stepped since the last bracket, so the next one is needed. */
 static void a_nics_clock_learns_utc_by_the_next_bracket(void **state)
 {
     const struct node_config c = hardware();
@@ -240,7 +241,7 @@ static void a_nics_clock_learns_utc_by_the_next_bracket(void **state)
     assert_true(clock->own_utc_ns == a.utc_ns);
     assert_in_range(clock->own_utc_at.ns - (a.at.ns - 5 * NS_PER_S) + 2000, 0, 4000);
     assert_in_range((int64_t)clock->own_utc_bound_ns, 1000 + 500, 1000 + 500000);
-    assert_null(node_member_clock(node, 1)); /* not read yet: it has nothing to learn with */
+    assert_null(node_member_clock(node, 1)); /* not read yet: it has no clock to learn with */
 
     now.ns += step;
     a = (struct node_anchor){
@@ -250,16 +251,17 @@ static void a_nics_clock_learns_utc_by_the_next_bracket(void **state)
         .before = now, .nic = {now.ns - step - 5 * NS_PER_S}, .after = {now.ns + 1000}};
     node_on_bracket(node, now, &b);
     kit_check();
-    assert_true(clock->own_utc_ns == 1795 * NS_PER_S); /* the stepped clock's word is void */
+    assert_true(clock->own_utc_ns == 1795 * NS_PER_S); /* the stepped clock's UTC is void */
 }
 
-/* A member is known by the lowest NIC that its clock stamps; a peer's by the first of its host, or by each NIC. */
+/* A member is identified by the lowest NIC that its clock stamps. A peer's is identified by the first NIC of its host, or by each
+ * NIC. */
 static void members_are_numbered_by_their_lowest_nic(void **state)
 {
     struct node_config c = kit_config();
     const struct node_nic first = c.nics[0];
 
-    c.nics[0] = c.nics[1]; /* in another order than the list's */
+    c.nics[0] = c.nics[1]; /* in another order than in the list */
     c.nics[1] = first;
     kit_start_with(&c);
     assert_int_equal(node->members[0].number, 0);
@@ -282,7 +284,7 @@ static void members_are_numbered_by_their_lowest_nic(void **state)
     }
 }
 
-/* What the clock is told of each edge: whose it is, how far, and whether UTC may come from there. */
+/* The clock gets each edge with its member, its distance, and whether UTC may come from there. */
 static void an_edge_is_told_with_what_the_list_has(void **state)
 {
     static struct mesh_peer peers[KIT_PEERS];
@@ -322,7 +324,7 @@ static void an_edge_is_told_with_what_the_list_has(void **state)
     assert_true(told >= 6);
 }
 
-/* What is saved of NICs' clocks is taken when they are first read. */
+/* The saved state of NICs' clocks is used when they are first read. */
 static void nic_clocks_are_restored_when_they_are_read(void **state)
 {
     static uint8_t bytes[1 << 19];
@@ -347,7 +349,7 @@ static void nic_clocks_are_restored_when_they_are_read(void **state)
     assert_non_null(node_member_clock(node, 0));
 }
 
-/* ---- what packets carry ---- */
+/* ---- content of packets ---- */
 
 static void packets_carry_the_clock_that_stamps_them(void **state)
 {
@@ -381,7 +383,7 @@ static void packets_carry_the_clock_that_stamps_them(void **state)
     }
 }
 
-/* Each field of what a member publishes, as it goes out. */
+/* Each field that a member publishes, in the packet. */
 static void a_header_is_what_the_member_published(void **state)
 {
     struct probe p = {0};
@@ -422,7 +424,7 @@ static void a_header_is_what_the_member_published(void **state)
     assert_int_equal(p.anchor.age_ms, 8);
     node->members[0].published.tight = true;
     node->members[0].published.scale_ns = -1;
-    node->members[0].published.sqrt_p_ns = 0.05; /* a tenth is the step: rounded */
+    node->members[0].published.sqrt_p_ns = 0.05; /* the step is a tenth: rounded */
     node->members[0].published.line_minus_map_ns = 1e9;
     node->members[0].published.anchor.member = FLEET_NIC_MAX; /* nobody */
     node_clock_fill(node, 1, &p);
@@ -438,8 +440,8 @@ static void a_header_is_what_the_member_published(void **state)
 
 /* ---- stamps ---- */
 
-/* Ten seconds, of whose sent packets each `every`th has no stamp (0: none). What was said. */
-static uint32_t stamps_off_ns; /* each stamp may be */
+static uint32_t stamps_off_ns; /* error of each stamp */
+/* Runs ten seconds. Of the sent packets each `every`th has no stamp (0: none). Returns the number of findings. */
 static unsigned ten_seconds(unsigned every, struct finding *ret)
 {
     const int64_t end = now.ns + 10 * NS_PER_S;
@@ -485,13 +487,13 @@ static void a_nic_without_stamps_is_told_and_over_when_they_come(void **state)
     assert_in_range(f.numbers[1], 2 * f.numbers[0],
                     4 * f.numbers[0]); /* of these ten seconds alone */
     const int64_t all = f.numbers[1];
-    assert_int_equal(ten_seconds(3, &f), 0); /* it is open; its numbers are of the last ten */
+    assert_int_equal(ten_seconds(3, &f), 0); /* it is open; its numbers are those of the last ten */
     assert_in_range(node_finding_get(node, 0)->numbers[1], all - all / 10, all + all / 10);
     assert_int_equal(ten_seconds(0, &f), 1);
     assert_int_equal(f.phase, FINDING_CLOSED);
 }
 
-/* A clock source that is read slowly, as some virtual machines have it: no fleet time, and the reason for it. */
+/* A clock source that is slow to read, as in some virtual machines: no fleet time, and the reason is reported. */
 static void stamps_that_are_too_rough_are_told(void **state)
 {
     struct finding f;
@@ -512,9 +514,9 @@ static void stamps_that_are_too_rough_are_told(void **state)
     stamps_off_ns = 0;
 }
 
-/* ---- who is asked ---- */
+/* ---- neighbours that are asked ---- */
 
-/* Others that probe a member are asked about it: not we, not more than fifteen, each one that is in the list. */
+/* Other hosts that probe a member are asked about it: not this host, at most fifteen, and only listed ones. */
 static void neighbours_of_the_member_are_asked(void **state)
 {
     static struct mesh_peer many[120];
@@ -547,7 +549,7 @@ static void neighbours_of_the_member_are_asked(void **state)
             seen[q->asked.index / 64] |= 1ULL << q->asked.index % 64;
             assert_false(q->triangle);
         }
-        node_clock_ask(node, now, 0, 1 << 19); /* nobody of the list */
+        node_clock_ask(node, now, 0, 1 << 19); /* not in the list */
         assert_int_equal(node->query_number - before, asked);
     }
 }

@@ -1,4 +1,4 @@
-/* Which clock an edge leads to, where a fleet has stamps of both kinds. */
+/* The clock to which an edge leads, in a fleet with stamps of both kinds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "core/clock/clock_private.h"
 #include "node_kit.h"
 
-/* As the clock and the node have it. */
+/* The number for the clock and the node. */
 static uint32_t number_of(uint32_t edge)
 {
     struct node_edge e;
@@ -21,7 +21,7 @@ static uint32_t number_of(uint32_t edge)
     return number;
 }
 
-/* In a fleet with stamps of both kinds it is known from a peer's packets which clock an edge leads to. */
+/* In a fleet with stamps of both kinds a peer's packets show to which clock an edge leads. */
 static void an_edge_leads_to_the_clock_that_its_packets_tell(void **state)
 {
     kit_start();
@@ -49,7 +49,7 @@ static void an_edge_leads_to_the_clock_that_its_packets_tell(void **state)
     }
 }
 
-/* By the packets to each edge that leads to that NIC of its host. */
+/* Sends packets on each edge to that NIC of its host. */
 static uint32_t tell_stamps(uint32_t nic_of_host, bool software)
 {
     uint32_t told = 0;
@@ -65,7 +65,7 @@ static uint32_t tell_stamps(uint32_t nic_of_host, bool software)
     return told;
 }
 
-/* A host's first NIC has a clock of its own, its second has not: two clocks, which must not get one number. */
+/* A host's first NIC has a clock of its own, its second doesn't: two clocks, which must not have one number. */
 static void a_hosts_clock_is_not_numbered_by_a_nic_with_a_clock(void **state)
 {
     kit_start();
@@ -85,7 +85,7 @@ static void a_hosts_clock_is_not_numbered_by_a_nic_with_a_clock(void **state)
     }
 }
 
-/* What is known of an edge is of one clock: it begins anew with another, though that has the same number. */
+/* An edge's state belongs to one clock: with another clock it begins anew, even with the same number. */
 static void an_edge_to_another_clock_knows_nothing(void **state)
 {
     struct node_edge e;
@@ -105,7 +105,7 @@ static void an_edge_to_another_clock_knows_nothing(void **state)
     assert_int_equal(node->members[0].clock->edges[e.member_edge].points, 0);
 }
 
-/* A restart doesn't lose what was known of an edge to a clock of the other kind. */
+/* The state of an edge to a clock of the other kind survives a restart. */
 static void an_edge_to_a_clock_of_the_other_kind_is_restored(void **state)
 {
     struct clock_saved *saved = calloc(1, sizeof(*saved));

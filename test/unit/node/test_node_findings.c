@@ -1,4 +1,4 @@
-/* From verdicts to sentences, without a world: what is said, when, how often, and what ends it. */
+/* From verdicts to findings, without a world: what is reported, when, how often, and what ends it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static void listen_to_it(void)
     }
 }
 
-/* Time goes on to `ns` after the start, by ticks at each deadline; what was said is in said[]. */
+/* Lets time pass until `ns` after the start, with a tick at each deadline. The reports are in said[]. */
 static void until(int64_t ns)
 {
     const int64_t end = 1000 * NS_PER_S + ns;
@@ -87,7 +87,7 @@ static void links_open_update_and_close(void **state)
         assert_int_equal(opened.numbers[0], 5);
         assert_int_equal(opened.numbers[1], 6);
         assert_int_equal(node_finding_count(node), 1);
-        link_says(0, cases[i].begins, 1, 1); /* another NIC's is another one */
+        link_says(0, cases[i].begins, 1, 1); /* another NIC's is another finding */
         assert_int_equal(said[0].number, opened.number + 1);
         link_says(0, cases[i].begins, 2, 2);
         assert_int_equal(said[0].phase, FINDING_UPDATED);
@@ -109,7 +109,8 @@ static void links_open_update_and_close(void **state)
     }
 }
 
-/* A port beside one of our NICs is that NIC's; others are the host's. Each trouble is one finding, however often it is told. */
+/* A port beside one of our NICs belongs to that NIC, others to the host. Each trouble is one finding, however often it is
+ * reported. */
 static void troubles_of_rdma_ports_open_and_close(void **state)
 {
     const struct node_verbs of_nic = {
@@ -158,7 +159,7 @@ static void a_nic_that_is_gone_has_no_link_that_is_down(void **state)
     assert_int_equal(said[0].kind, FINDING_LINK_DOWN);
     assert_int_equal(said[0].phase, FINDING_CLOSED);
     assert_int_equal(said[1].kind, FINDING_NIC_GONE);
-    link_says(0, LINK_MESSAGE_SPEED, 100, 25); /* said once, and never open */
+    link_says(0, LINK_MESSAGE_SPEED, 100, 25); /* reported once, and never open */
     assert_int_equal(said_count, 1);
     assert_int_equal(said[0].advice, ADVICE_CHECK_CABLE);
     assert_int_equal(said[0].since.ns, now.ns - 7);
@@ -186,7 +187,7 @@ static void a_disrupted_clock_is_said_once(void **state)
         .kind = CLOCK_ACTION_STATUS, .status = CLOCK_DISRUPTED, .fault = CLOCK_FAULT_GUARD});
     assert_int_equal(said_count, 1);
     assert_int_equal(said[0].kind, FINDING_CLOCK_DISRUPTED);
-    assert_int_equal(said[0].numbers[0], 4); /* as older controllers word it */
+    assert_int_equal(said[0].numbers[0], 4); /* in the words of older controllers */
     assert_int_equal(said[0].numbers[2], CLOCK_FAULT_GUARD);
     assert_int_equal(said[0].advice, ADVICE_WAIT);
     clock_says((struct clock_action){.kind = CLOCK_ACTION_STATUS, .status = CLOCK_DISRUPTED});
@@ -204,7 +205,7 @@ static void a_disrupted_clock_is_said_once(void **state)
     assert_int_equal(node_finding_count(node), 0);
 }
 
-/* No program can set a host's own clock, but a hypervisor stops it. A NIC's clock is set by many. */
+/* No program can set a host's own clock, but a hypervisor can stop it. Many programs set a NIC's clock. */
 static void a_clock_that_stood_still_is_told_as_that(void **state)
 {
     const struct {
@@ -276,7 +277,7 @@ static void liars_and_asymmetry_are_each_their_own(void **state)
     assert_int_equal(said[0].from_host.index, HOST_NONE.index);
 }
 
-/* Nanoseconds of asymmetry are everywhere: how many are worth a sentence depends on the stamps. */
+/* Nanoseconds of asymmetry are everywhere: the stamps decide how many are worth a finding. */
 static void small_asymmetries_are_nobodys_business(void **state)
 {
     static const struct {
@@ -344,7 +345,7 @@ static void bad_packets_are_told_with_what_to_do(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         kit_start();
         bad_packets(9, cases[i].error);
-        until(10 * NS_PER_S); /* nine within ten seconds happen */
+        until(10 * NS_PER_S); /* nine within ten seconds are normal */
         assert_int_equal(said_count, 0);
         bad_packets(10, cases[i].error);
         until(19 * NS_PER_S);
@@ -366,7 +367,7 @@ static void bad_packets_are_told_with_what_to_do(void **state)
     }
 }
 
-/* Who sends with a NIC's own number is another agent: three times within ten seconds. */
+/* If packets have a NIC's own number, there is another agent. It is reported after three times within ten seconds. */
 static void another_agent_of_the_same_number_is_told(void **state)
 {
     for (int times = 2; times <= 3; times++) {
@@ -398,7 +399,7 @@ static void nobody_listens_for_long(void **state)
     assert_int_equal(kit_counters().actions_dropped, 5);
     assert_int_equal(kit_counters().findings, FINDING_QUEUE + 5);
     listen_to_it();
-    assert_int_equal(said_count, FINDING_QUEUE); /* the oldest went */
+    assert_int_equal(said_count, FINDING_QUEUE); /* the oldest one was dropped */
     for (int64_t i = 0; i < FINDING_QUEUE; i++) {
         assert_int_equal(said[i].numbers[0], i + 5);
     }
@@ -425,7 +426,7 @@ static void there_are_as_many_open_as_people_can_read(void **state)
     for (uint32_t i = 0; i < node->open_count; i++) {
         assert_int_equal(node->open[i].key, i < 3 ? i : i + 1);
     }
-    node_finding_close_at(node, now, 6); /* 7, which was never said, and 9, which is quiet */
+    node_finding_close_at(node, now, 6); /* 7, which was never reported, and 9, which is quiet */
     node_finding_close_at(node, now, 7);
     listen_to_it();
     assert_int_equal(said_count, 1);
@@ -464,7 +465,7 @@ static int edge_of(uint32_t local, uint32_t peer)
     return -1;
 }
 
-/* What goes out is traced first, what comes in waits for its sender, what is slow for the others' windows. */
+/* An outgoing path is traced first. An incoming one waits for its sender. A slow one waits for the others' windows. */
 static void paths_are_said_when_enough_is_known(void **state)
 {
     kit_start();
@@ -518,7 +519,7 @@ static void paths_are_said_when_enough_is_known(void **state)
     assert_true(said[0].rules_out & RULES_OUT_CLOCK);
 }
 
-/* The other direction moved by a quarter of it or more: it may be a clock. */
+/* The other direction moved by a quarter of it or more: a clock may be the reason. */
 static void a_shift_both_ways_may_be_a_clock(void **state)
 {
     static const struct {
@@ -543,7 +544,7 @@ static void a_shift_both_ways_may_be_a_clock(void **state)
     }
 }
 
-/* What dies within the same second and a half, and has no better suspect, is one; its last path ends it. */
+/* Paths that die within a second and a half, without a better suspect, are one finding. Its last path ends it. */
 static void paths_of_one_moment_are_one_finding(void **state)
 {
     static const struct {
@@ -575,8 +576,8 @@ static void paths_of_one_moment_are_one_finding(void **state)
     }
 }
 
-/* A fault that killed two paths was over when the first of them worked again, if the other one did soon after. What is lost now
- * and then on two paths ends with the last of them. */
+/* A fault that killed two paths was over when the first of them worked again, if the other one soon did. Losses now and then on
+ * two paths end with the last of them. */
 static void what_was_dead_ended_with_its_first_path(void **state)
 {
     static const struct {
@@ -617,14 +618,14 @@ static void what_is_dead_is_not_called_slow(void **state)
     v.kind = MESH_PATH_SLOW;
     node_finding_path(node, now, &v);
     v.kind = MESH_PATH_PACE;
-    node_finding_path(node, now, &v); /* its pace is not what is wrong */
+    node_finding_path(node, now, &v); /* the delay is not its fault */
     until(3 * NS_PER_S);
     assert_int_equal(said_count, 0);
     assert_int_equal(node_finding_get(node, 0)->kind, FINDING_PATH_DEAD);
     path_is(v.edge, 1, DIRECTION_OUT, PATH_ALIVE, 0);
     v.kind = MESH_PATH_SLOW;
     node_finding_path(node, now, &v);
-    path_is(v.edge, 1, DIRECTION_OUT, PATH_ALIVE, 0); /* alive it was all along */
+    path_is(v.edge, 1, DIRECTION_OUT, PATH_ALIVE, 0); /* it was alive all the time */
     until(5 * NS_PER_S);
     assert_int_equal(node_finding_get(node, 0)->kind, FINDING_PATH_SLOW);
     v.kind = MESH_PATH_PACE;
@@ -637,7 +638,7 @@ static void what_is_dead_is_not_called_slow(void **state)
     assert_int_equal(said_count, 1);
     assert_int_equal(said[0].phase, FINDING_CLOSED);
     path_is(edge_of(0, 2), 1, DIRECTION_OUT, PATH_DEAD, 0);
-    path_is(edge_of(0, 2), 1, DIRECTION_OUT, PATH_LOSSY, 0); /* before it is said: one thing only */
+    path_is(edge_of(0, 2), 1, DIRECTION_OUT, PATH_LOSSY, 0); /* before the report: only one thing */
     until(6 * NS_PER_S);
     assert_int_equal(said_count, 1);
     assert_int_equal(said[0].kind, FINDING_PATH_LOSSY);
@@ -658,7 +659,7 @@ static void deaths_are_counted_until_it_is_calm(void **state)
     assert_int_equal(f.first.ns, 5 * NS_PER_S);
     assert_int_equal(f.last.ns, 125 * NS_PER_S);
     f.number = 9;
-    node_flap_died(&f, (struct mono){245 * NS_PER_S + 1}); /* and one more: anew */
+    node_flap_died(&f, (struct mono){245 * NS_PER_S + 1}); /* and one more: a new one */
     assert_int_equal(f.count, 1);
     assert_int_equal(f.number, 0);
     assert_int_equal(f.first.ns, 245 * NS_PER_S + 1);
@@ -672,7 +673,8 @@ static void die_and_live(int edge, int64_t at_ms)
     path_is(edge, 1, DIRECTION_OUT, PATH_ALIVE, 0);
 }
 
-/* Two deaths are said as such; from the third on it is one finding that counts; two minutes without one end it. */
+/* Two deaths are reported as such. From the third on there is one finding with a count. It ends after two minutes without a
+ * death. */
 static void the_third_death_is_a_flap(void **state)
 {
     kit_start();
@@ -694,7 +696,7 @@ static void the_third_death_is_a_flap(void **state)
     assert_int_equal(said[0].number, number);
     assert_int_equal(said[0].numbers[0], 4);
     assert_int_equal(said[0].since.ns, 1020 * NS_PER_S);
-    until(100000 * NS_PER_MS); /* one that lasts is said by itself, after five seconds */
+    until(100000 * NS_PER_MS); /* a death that lasts is a finding of its own, after five seconds */
     path_is(edge, 1, DIRECTION_OUT, PATH_DEAD, 0);
     until(105100 * NS_PER_MS);
     assert_int_equal(said_count, 1);
@@ -713,7 +715,7 @@ static void the_third_death_is_a_flap(void **state)
     assert_int_equal(node_finding_count(node), 0);
 }
 
-/* Two paths that flap together are one finding; each may go on by itself, and it is still that one. */
+/* Two paths that flap together are one finding. Either may go on alone, and it stays the same finding. */
 static void paths_that_flap_together_are_one_finding(void **state)
 {
     kit_start();
@@ -740,19 +742,19 @@ static void paths_that_flap_together_are_one_finding(void **state)
     assert_int_equal(said[0].numbers[0], 4);
 }
 
-/* A link that went down in that moment is another finding: paths are no part of it. */
+/* A link went down at that moment: that is another finding, and paths are no part of it. */
 static void paths_join_paths_only(void **state)
 {
     kit_start();
     link_says(0, LINK_MESSAGE_DOWN, 1, 0);
-    path_is(0, 0, DIRECTION_IN, PATH_DEAD, 0); /* the first place that there is */
+    path_is(0, 0, DIRECTION_IN, PATH_DEAD, 0); /* the first free place */
     until(500 * NS_PER_MS);
     assert_int_equal(said_count, 1);
     assert_int_equal(said[0].kind, FINDING_PATH_DEAD);
     assert_int_equal(node_finding_count(node), 2);
 }
 
-/* What comes in can't be traced: for ten seconds it may be the echo of a fault that has a suspect; what goes out may not. */
+/* An incoming path can't be traced: for ten seconds it may be the echo of a fault with a suspect. An outgoing path may not. */
 static void only_what_comes_in_is_an_echo(void **state)
 {
     for (int in = 0; in < 2; in++) {
@@ -777,7 +779,7 @@ static void a_death_at_that_moment_is_known(void **state)
     kit_start();
     path_is(edge_of(0, 2), 1, DIRECTION_OUT, PATH_DEAD, 0);
     const struct mono died = now;
-    assert_false(node_incident_at(node, died)); /* not said yet */
+    assert_false(node_incident_at(node, died)); /* not yet reported */
     until(300 * NS_PER_MS);
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         assert_int_equal(node_incident_at(node, mono_add(died, span_ms(cases[i].apart_ms))),
@@ -802,7 +804,7 @@ static struct open_finding *silent(int edge, uint64_t cause, bool is_said)
     return o;
 }
 
-/* The one that was said is heard again: another one of its cause is said in its place, and no other. */
+/* The reported one is heard again: another one of its cause is reported in its place, and no other. */
 static void one_of_those_that_stay_silent_is_said(void **state)
 {
     for (int of_a_said_one = 0; of_a_said_one < 2; of_a_said_one++) {
@@ -816,7 +818,7 @@ static void one_of_those_that_stay_silent_is_said(void **state)
         assert_int_equal(node->open[0].say.ns == now.ns + NS_PER_S, of_a_said_one);
         assert_int_equal(node->open[1].say.ns, MONO_NEVER.ns);
         const struct mesh_verdict never = {.kind = MESH_PEER_SILENT, .edge = edge_of(0, 5)};
-        node_finding_silent(node, now, &never); /* who was never heard isn't news */
+        node_finding_silent(node, now, &never); /* a peer that was never heard is no news */
         assert_int_equal(node->open_count, 2);
     }
 }

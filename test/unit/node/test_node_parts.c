@@ -1,4 +1,4 @@
-/* A node without a world: what it refuses, what it counts, when it wants to be called, what outlives it. */
+/* A node without a world: what it refuses, what it counts, its deadlines, and the state that survives it. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include "node_kit.h"
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static int made(const struct node_config *config)
 {
@@ -98,7 +98,7 @@ static void a_list_that_contradicts_itself_is_refused(void **state)
     c.fleet.peer_count--;
     assert_int_equal(made(&c), -EINVAL);
 
-    /* and so is a new one, while it runs: the old list stays */
+    /* a new list is refused, too, while it runs: the old one stays */
     kit_start();
     memcpy(wrong, kit_config().fleet.peers, sizeof(wrong));
     wrong[3].nic.index = wrong[2].nic.index;
@@ -131,10 +131,10 @@ static void settings_have_limits_and_zero_is_as_at_the_start(void **state)
     assert_int_equal(node_on_settings(node, now, &(struct node_settings){0}), 0);
     assert_int_equal(node->config.ring_peers, 16);
     const struct mesh_member own = {.peer = kit_config().fleet.peers[1], .gone = true};
-    assert_int_equal(node_on_member(node, now, &own), -EINVAL); /* we don't leave ourselves */
+    assert_int_equal(node_on_member(node, now, &own), -EINVAL); /* we don't leave */
 }
 
-/* H, which the hard bound rests on. */
+/* H, on which the hard bound rests. */
 static void hops_follow_the_graph(void **state)
 {
     static struct mesh_peer many[40];
@@ -160,7 +160,7 @@ static void hops_follow_the_graph(void **state)
     assert_int_equal(node_member_clock(node, 0)->config.hops, 9);
 }
 
-/* ---- when ---- */
+/* ---- deadlines ---- */
 
 static void deadlines_keep_to_the_grid(void **state)
 {
@@ -226,7 +226,7 @@ static void events_have_the_size_of_what_they_carry(void **state)
     now.ns += 10 * NS_PER_S;
     assert_int_equal(node_on_event(node, now, NODE_EVENT_TICK, NULL), 0);
     assert_int_equal(node->now.ns, now.ns);
-    /* what names no NIC of ours is of no consequence */
+    /* a number that names no NIC of ours has no effect */
     const struct node_link nowhere = {.local = KIT_NICS};
     assert_int_equal(node_on_event(node, now, NODE_EVENT_LINK, &nowhere), 0);
     const struct node_receive strange = {.local = KIT_NICS};
@@ -237,7 +237,7 @@ static void events_have_the_size_of_what_they_carry(void **state)
     assert_int_equal(kit_counters().received, 0);
 }
 
-/* ---- what outlives a restart ---- */
+/* ---- the state that survives a restart ---- */
 
 static void a_saved_state_is_taken_whole_or_not(void **state)
 {
@@ -318,7 +318,7 @@ static void loops_are_summed_up_by_their_middle_and_worst(void **state)
 
 /* ---- a second clock ---- */
 
-/* 10 ms apart, at a rate of 20 ppm; the last one jumps by so much. Were the lines forgotten? */
+/* Readings 10 ms apart, at a rate of 20 ppm. The last one jumps by so much. Returns whether the lines were dropped. */
 static bool jump_is_seen(uint32_t count, int64_t jump_ns, int64_t width_ns)
 {
     struct node_guard g = {.source = 1};
@@ -343,7 +343,7 @@ static void a_second_clock_shows_a_jump(void **state)
     assert_true(jump_is_seen(200, -1400, 1000));
     assert_false(jump_is_seen(200, 1400, 4000));     /* read less sharply */
     assert_false(jump_is_seen(60, 1000000, 1000));   /* its line isn't known yet */
-    assert_false(jump_is_seen(200, 1000000, 50001)); /* too wide to tell anything */
+    assert_false(jump_is_seen(200, 1000000, 50001)); /* too wide to show anything */
     assert_true(jump_is_seen(200, 1000000, 50000));
     assert_true(jump_is_seen(200, 1400, 0));
     assert_false(jump_is_seen(200, 1000000, -1)); /* read backwards */

@@ -1,5 +1,5 @@
-/* Three hosts, one of which falls silent in one way or another: what its neighbours say, and in whose words two hosts' paths
- * are told once they agree on the time. */
+/* Three hosts, one of which becomes silent in one way or another: its neighbours' findings, and the words about paths of two
+ * hosts once they agree on the time. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static int end(void **state)
     return 0;
 }
 
-/* The only finding of silence that is open at host 0; it says how many there were. */
+/* The only open finding of silence at host 0, and how many there were. */
 static struct finding only_silence(uint32_t *ret_opened)
 {
     const struct world_host *h = &w.hosts[0];
@@ -101,7 +101,7 @@ static void a_silent_nic_of_a_host_that_lives(void **state)
     assert_int_equal(f.rules_out, RULES_OUT_PEER_HOST | RULES_OUT_OWN_HOST);
 }
 
-/* An agent that waited for a while speaks by one NIC first, and by the other one a moment later: no NIC was silent alone. */
+/* An agent that waited for a while sends from one NIC first, and from the other a moment later: no NIC was silent alone. */
 static void a_host_that_speaks_again_has_no_silent_nic(void **state)
 {
     for (uint32_t seed = 1; seed <= 8; seed++) {
@@ -195,7 +195,7 @@ static void four_hosts(uint64_t seed)
     four_hosts_for(seed, false, 3 * NS_PER_S);
 }
 
-/* Two hosts at one moment: a fabric that fell into parts looks so, and each part would accuse the other. */
+/* Two hosts at the same moment: a fabric that fell into parts looks like that, and each part would accuse the other. */
 static void hosts_that_fall_silent_at_once_are_not_named(void **state)
 {
     uint32_t told = 0;
@@ -220,7 +220,7 @@ static void hosts_that_fall_silent_at_once_are_not_named(void **state)
     assert_int_equal(told, 2);
 }
 
-/* One of two that fell silent at once is back: it was no partition, which would be over for both. */
+/* One of two that became silent at once is back: it was no partition, which would be over for both. */
 static void who_stays_silent_is_named(void **state)
 {
     four_hosts(12);
@@ -235,7 +235,7 @@ static void who_stays_silent_is_named(void **state)
     set_loss(2, 1, 0, 0);
     world_run(&w, NS_PER_S);
     assert_int_equal(silence_of(2)->phase, FINDING_CLOSED);
-    assert_int_equal(silence_of(1)->suspect.kind, ELEMENT_UNKNOWN); /* it may come, too */
+    assert_int_equal(silence_of(1)->suspect.kind, ELEMENT_UNKNOWN); /* it may come back, too */
     world_run(&w, 3 * NS_PER_S);
     assert_int_equal(silence_of(1)->phase, FINDING_UPDATED);
     assert_int_equal(silence_of(1)->number, number);
@@ -247,7 +247,7 @@ static void who_stays_silent_is_named(void **state)
     assert_int_equal(w.hosts[0].finding_count, told);
 }
 
-/* A NIC of another host goes quiet while that one's silence is still waited for: these are two faults. */
+/* A NIC of another host becomes quiet while the silence of the first is still waited for: these are two faults. */
 static void what_falls_silent_later_hides_nobody(void **state)
 {
     four_hosts_for(13, true, 20 * NS_PER_S); /* ways are learnt */
@@ -263,7 +263,7 @@ static void what_falls_silent_later_hides_nobody(void **state)
     assert_int_equal(silence_of(2)->suspect.a.number, 4);
 }
 
-/* Across the fabric, by a few ports of which nobody knows the ways: all of them may go by one trunk. */
+/* Across the fabric, over a few ports whose ways aren't known: all of them may cross one trunk. */
 static void by_few_ports_a_trunk_may_hide_a_nic(void **state)
 {
     for (int known = 0; known < 2; known++) {
@@ -300,11 +300,11 @@ static void a_nic_of_ours_that_hears_nobody(void **state)
     set_loss(0, 1, 1, 0);
     world_run(&w, 4 * NS_PER_S);
     (void)only_silence(&opened);
-    assert_int_equal(opened, 1); /* and its end is no news of others */
+    assert_int_equal(opened, 1); /* and its end is no news about others */
     assert_int_equal(node_finding_count(w.hosts[0].node), 0);
 }
 
-/* In step: both directions of each path have a delay, with the bound of both ends' clocks. */
+/* In step: both directions of each path have a delay, with the bounds of both ends' clocks. */
 static void paths_are_told_with_the_clocks_bound(void **state)
 {
     const struct node *n = w.hosts[0].node;
@@ -346,7 +346,8 @@ static void paths_are_told_with_the_clocks_bound(void **state)
     assert_true(told >= 16);
 }
 
-/* Who was told to be out of step and is no more among those that are heard: it is over. Who is in step himself, too. */
+/* A neighbour was reported to be out of step. The finding is over when it is no longer heard, and also if this host is in
+ * step. */
 static void out_of_step_ends_with_the_neighbour(void **state)
 {
     struct node *n = w.hosts[0].node;
@@ -362,7 +363,7 @@ static void out_of_step_ends_with_the_neighbour(void **state)
     }
     struct open_finding *o = node_finding_open(n, 3, FINDING_CLOCK_STEP, now, now);
     o->finding.from_host.index = 9;
-    node_astray_check(n, now); /* another kind is not its business */
+    node_astray_check(n, now); /* another kind doesn't matter */
     assert_int_equal(n->open_count, 1);
 }
 
