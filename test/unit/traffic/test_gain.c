@@ -1,4 +1,4 @@
-/* A trial tells whether a set carries more since one of its lanes tries another path. */
+/* A trial shows whether a set carries more since one of its lanes tries another path. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 static struct mono at;
 
-/* So many bytes a millisecond, for so long. */
+/* Carries so many bytes a millisecond, for so long. */
 static void carry(struct gain *t, int64_t ms, uint64_t bytes)
 {
     for (int64_t i = 0; i < ms; i++) {
@@ -37,13 +37,13 @@ static void test_a_set_that_carries_more(void **state)
 {
     (void)state;
     assert_int_equal(gains(5000, 7000, 300), 1);
-    assert_int_equal(gains(5000, 5000, 300), 0); /* the new lane takes from the others */
+    assert_int_equal(gains(5000, 5000, 300), 0); /* the new lane takes it from the others */
     assert_int_equal(gains(5000, 5500, 300), 0); /* by chance */
     assert_int_equal(gains(5000, 4000, 300), 0);
     assert_int_equal(gains(5000, 7000, 100), -1); /* too early */
 }
 
-/* What was long ago isn't what it carried before; who has only begun has nothing to be compared with. */
+/* Traffic of long ago is not the rate before. A set that has just begun has no rate to compare with. */
 static void test_what_was_before(void **state)
 {
     struct gain t;

@@ -1,4 +1,4 @@
-/* Lanes between two NICs get paths of their own, by what routers answered to packets of many source ports. */
+/* Lanes between two NICs get different paths, by routers' answers to packets of many source ports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #define SEEDS 400
 
-/* A leaf, one of so many spines, a leaf. Each router answers so many times (Linux: six); spine `silent` never. */
+/* A leaf, one of so many spines, a leaf. Each router answers `most` times (Linux: six), the spine `silent` never. */
 static void trace(struct paths *p, struct prng *prng, uint32_t spines, uint32_t most, int silent)
 {
     uint32_t answers[64] = {0}, first = 0, last = 0;
@@ -43,7 +43,7 @@ static uint32_t spine_of(const struct paths *p, int port, uint32_t spines)
     return (uint32_t)(hash_u64(p->ports[port], spines) % spines);
 }
 
-/* So many lanes, one after the other: how many spines they use. */
+/* Chooses so many lanes, one after the other. Returns how many spines they use. */
 static uint32_t used(struct paths *p, uint32_t lanes, uint32_t spines, uint32_t first)
 {
     uint16_t others[16];
@@ -74,7 +74,7 @@ static void test_all_paths_are_used(void **state)
     assert_in_range(missed, 0, SEEDS / 50); /* none of 24 ports leads there: once in 250 times */
 }
 
-/* The far leaf answers from the address of the link by which the answer leaves. That tells nothing of the way there. */
+/* The far leaf answers from the address of the link on which the answer leaves. That shows nothing about the way there. */
 static void test_addresses_of_answers_ways_mislead_nobody(void **state)
 {
     uint32_t missed = 0;
@@ -98,7 +98,7 @@ static void test_addresses_of_answers_ways_mislead_nobody(void **state)
     assert_in_range(missed, 0, SEEDS / 50);
 }
 
-/* Two spines, and two cores behind each: with one more lane than spines, a core of its own counts. */
+/* Two spines, and two cores behind each: with one lane more than spines, its core should differ, too. */
 static void test_farther_routers_count_last(void **state)
 {
     uint16_t ports[PATH_PORTS_MAX], others[4];
@@ -128,7 +128,7 @@ static void test_farther_routers_count_last(void **state)
     assert_int_equal(all, 15);
 }
 
-/* What is silent may be dead. */
+/* A silent path may be dead. */
 static void test_silent_paths_are_left_out(void **state)
 {
     struct prng prng;
@@ -169,7 +169,7 @@ static void test_a_path_that_is_left_is_not_chosen_again(void **state)
     }
 }
 
-/* Then it is luck, and another port each time: what is wrong may be with this one. */
+/* Then the choice is random, and another port each time: the present one may be the bad one. */
 static void test_nobody_answers(void **state)
 {
     struct prng prng;
@@ -182,7 +182,7 @@ static void test_nobody_answers(void **state)
     const int first = paths_choose(&p, NULL, 0, 5);
     assert_int_equal(first, 5);
     assert_int_equal(paths_choose(&p, NULL, 0, 5), 6);
-    trace(&p, &prng, 1, PATH_PORTS_MAX, -1); /* there is one path only */
+    trace(&p, &prng, 1, PATH_PORTS_MAX, -1); /* there is only one path */
     assert_false(paths_known(&p));
     trace(&p, &prng, 4, PATH_PORTS_MAX, -1);
     assert_true(paths_known(&p));

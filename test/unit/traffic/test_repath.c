@@ -1,5 +1,5 @@
-/* The detector must tell contention from incast, from an own slow host and from clocks that move; jobs
- * whose lanes leave contended paths must not chase each other. */
+/* The detector must tell contention from incast, from an own slow host, and from moving clocks. Jobs whose lanes leave contended
+ * paths must not chase each other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #define LANES 4
 
-/* All lanes open; the way there and back takes 50 us. */
+/* All lanes are open. A round trip takes 50 us. */
 static void begin(struct detector *d)
 {
     detector_init(d, (struct mono){0});
@@ -29,7 +29,7 @@ static void feed(struct detector *d, struct prng *p, int64_t *now, const int64_t
     for (int i = 0; i < rounds; i++) {
         *now += 100 * NS_PER_US;
         for (uint32_t lane = 0; lane < LANES; lane++) {
-            /* Clocks of both ends disagree by a second: only differences count. */
+            /* Clocks of both ends differ by a second: only differences count. */
             detector_on_owd(d, (struct mono){*now}, lane,
                             -NS_PER_S + 20000 + (int64_t)prng_below(p, 2000) + queue_ns[lane]);
         }
@@ -67,7 +67,7 @@ static enum detector_verdict judged(const int64_t *queue_ns, const struct detect
     return finding.verdict;
 }
 
-/* Two flows on one path wait twice as long as one; on a path that carries a tenth it's another matter. */
+/* Two flows on one path wait twice as long as one. A path that carries a tenth is worse. */
 static void test_starved(void **state)
 {
     const int64_t shared[LANES] = {400000, 900000, 400000, 400000};
@@ -102,10 +102,10 @@ static void test_verdicts(void **state)
     assert_int_equal(judged(both, &alone, &lanes), DETECTOR_BOTH);
     assert_int_equal(lanes, 2);
     assert_int_equal(judged(all, &rack, &lanes), DETECTOR_CONGESTION);
-    assert_int_equal(judged(little, &alone, &lanes), DETECTOR_CLEAR); /* below what matters */
+    assert_int_equal(judged(little, &alone, &lanes), DETECTOR_CLEAR); /* below the limit */
 }
 
-/* A clock is set, or both drift apart, while one lane has nearly all there is to do: no queue. */
+/* A clock is set, or both drift apart, while one lane has nearly all traffic: that is no queue. */
 static void test_clocks_are_no_contention(void **state)
 {
     const struct detector_context alone = {.peers = 1};
@@ -129,8 +129,8 @@ static void test_clocks_are_no_contention(void **state)
     }
 }
 
-/* Two jobs, each with a lane that may be on path 0 or 1; on the same one they contend. They must end apart
- * and then stay, whatever the seeds. */
+/* Two jobs, each with a lane that may be on path 0 or 1. On the same path they contend. In the end they must be on different
+ * paths and stay there, with any seed. */
 static void test_jobs_do_not_chase(void **state)
 {
     for (uint64_t seed = 1; seed <= 200; seed++) {
@@ -189,7 +189,7 @@ static void test_repath_is_slow_to_move(void **state)
                      -1); /* one at a time */
 }
 
-/* When lane 1 leaves, its lanes being contended and congested together. */
+/* When lane 1 leaves, while its lanes are both contended and congested. */
 static int64_t leaves_after(struct repath *r, int64_t now, uint32_t starved)
 {
     const struct detector_finding f = {.verdict = DETECTOR_BOTH,
@@ -208,7 +208,7 @@ static int64_t leaves_after(struct repath *r, int64_t now, uint32_t starved)
     return -1;
 }
 
-/* What is shared can wait, and does the longer the less it helped; a lane that is starved needn't. */
+/* A shared queue can wait, and longer the less a move helped. A starved lane needn't wait. */
 static void test_the_starved_leave_at_once(void **state)
 {
     (void)state;
@@ -227,7 +227,7 @@ static void test_the_starved_leave_at_once(void **state)
     }
 }
 
-/* All lanes wait alike: that may be one path, so one of them looks for another, ever more seldom if there is none. But not
+/* All lanes wait alike: that may be one path, so one of them tries another, more and more seldom if none is better. But not
  * because more is sent than before, or because that has become usual. */
 static void test_all_lanes_on_one_path(void **state)
 {
@@ -248,7 +248,7 @@ static void test_all_lanes_on_one_path(void **state)
     begin(&d);
     repath_init(&r, 7, (struct mono){0});
     for (const int64_t end = now + 4 * NS_PER_S; now < end;) {
-        feed(&d, &p, &now, empty, 1); /* now and then a queue is */
+        feed(&d, &p, &now, empty, 1); /* the queue is empty now and then */
         feed(&d, &p, &now, before, 99);
     }
     assert_int_equal(detector_better(&d, 1, 0), 0);
@@ -266,7 +266,7 @@ static void test_all_lanes_on_one_path(void **state)
         feed(&d, &p, &now, full, 99);
         detector_judge(&d, (struct mono){now}, &alone, &f);
         assert_true(f.alike);
-        f.alike = false; /* what the rise alone does */
+        f.alike = false; /* the effect of the rise alone */
         if (repath_decide(&r, (struct mono){now}, &f, 15) >= 0) {
             assert_int_equal(r.why, REPATH_ALIKE);
             assert_true(tries > 3 || now - rose < NS_PER_S * 3 / 2); /* four in a row */
@@ -288,7 +288,7 @@ static void test_all_lanes_on_one_path(void **state)
     assert_int_equal(detector_better(&d, 1, 0), -1); /* nothing is known of it yet */
 }
 
-/* Four draws that fell on one busy path: its queue is what it always was. It stands for half of the time only. */
+/* Four draws fell on one busy path: its queue was there from the beginning. It stands for half of the time only. */
 static void test_all_wait_alike_from_the_first(void **state)
 {
     const struct detector_context alone = {.peers = 1};
@@ -307,7 +307,7 @@ static void test_all_wait_alike_from_the_first(void **state)
     repath_init(&r, 7, (struct mono){0});
     feed(&d, &p, &now, (const int64_t[LANES]){0}, 50);
     for (int i = 0; i < 200;
-         i++) { /* 2 s, a lane is worse than the others: that one goes, and nobody tries */
+         i++) { /* for 2 s a lane is worse than the others: it moves, and no other is tried */
         feed(&d, &p, &now, one, 100);
         detector_judge(&d, (struct mono){now}, &alone, &f);
         assert_false(f.alike && i > 0);
@@ -333,8 +333,8 @@ static void test_all_wait_alike_from_the_first(void **state)
     assert_in_range(tries, 5, 7);
 }
 
-/* A path falls to a tenth of its rate, and the sender has a quarter of the bytes on their way: they wait three times as long.
- * As many as before would wait for twelve times. Fewer bytes in a shorter queue are no slower path. */
+/* A path falls to a tenth of its rate, and the sender has a quarter of the bytes on their way: they wait three times as long. As
+ * many bytes as before would wait twelve times as long. Fewer bytes in a shorter queue don't mean that the path isn't slower. */
 static void test_fewer_bytes_hide_a_slow_path(void **state)
 {
     const struct detector_context alone = {.peers = 1};
@@ -361,7 +361,7 @@ static void test_fewer_bytes_hide_a_slow_path(void **state)
     }
 }
 
-/* All lanes wait ten times as long as they did, and one of them was made since: the least that it saw is that queue. */
+/* All lanes wait ten times as long as before, and one of them was made since: its least delay already includes that queue. */
 static void test_a_floor_that_hides_a_queue(void **state)
 {
     const struct detector_context alone = {.peers = 1};

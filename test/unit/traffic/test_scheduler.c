@@ -1,4 +1,4 @@
-/* The scheduler meets lanes of different and changing speed, as simulated queues. */
+/* The scheduler with lanes of different and changing speed, as simulated queues. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,12 +15,12 @@
 #define RTT_NS  (100 * NS_PER_US)
 #define PENDING 1024
 
-/* A lane as a queue with a rate: chunk k leaves when those before it have. */
+/* A lane as a queue with a rate: a chunk leaves after those before it. */
 struct queue {
     double rate; /* bytes per ns */
     int64_t free_at;
-    int64_t back_ns; /* so much longer takes the way back */
-    bool untold;     /* and nobody tells */
+    int64_t back_ns; /* extra time of the way back */
+    bool untold;     /* and it isn't reported */
     uint32_t head, count;
     int64_t done[PENDING], sent[PENDING], back[PENDING];
     uint64_t load[PENDING];
@@ -66,7 +66,7 @@ static void put(struct scheduler *s, struct queue *q, uint32_t lane, int64_t now
     assert_true(q->count < PENDING);
 }
 
-/* Bytes in `ns`, as much as the scheduler will have. */
+/* Bytes in `ns`, as many as the scheduler accepts. */
 static uint64_t play(struct scheduler *s, struct queue *queues, int64_t *now, int64_t ns)
 {
     const struct scheduler_choice choice = {.usable = 15, .room = 15, .weights = {1, 1, 1, 1}};
@@ -133,7 +133,7 @@ static void test_brown_out(void **state)
     queues[2].rate = 1.25; /* and back: it is noticed */
     (void)play(&s, queues, &now, 200 * NS_PER_MS);
     assert_true((double)play(&s, queues, &now, 100 * NS_PER_MS) >= 0.93 * 4 * 1.25 * 100e6);
-    /* Plain turns are stopped by the slowest. */
+    /* Plain turns stop at the slowest lane. */
     begin(&s, queues, 1.25);
     scheduler_round_robin(&s, true);
     assert_int_equal(scheduler_pick(&s, (struct mono){0}, CHUNK,
@@ -141,8 +141,8 @@ static void test_brown_out(void **state)
                      2);
 }
 
-/* Who has little on its way at a time isn't held up by crowded lanes: a free one gets nearly all of it, though nobody has seen
- * how much it could bring. */
+/* A set with little on its way isn't held up by crowded lanes: a free lane gets nearly all of it, although its rate isn't
+ * known. */
 static void test_free_lane_is_used(void **state)
 {
     const struct scheduler_choice choice = {.usable = 15, .room = 15, .weights = {1, 1, 1, 1}};
@@ -170,7 +170,7 @@ static void test_free_lane_is_used(void **state)
     assert_true((double)queues[3].bytes >= 0.95 * (double)sum);
 }
 
-/* A lane that comes to others may be on the path that another one has just left. */
+/* A new lane may be on the path that another one has just left. */
 static void test_a_newcomer_tells_first(void **state)
 {
     const struct scheduler_choice only = {.usable = 8, .room = 8, .weights = {1, 1, 1, 1}};
@@ -179,7 +179,7 @@ static void test_a_newcomer_tells_first(void **state)
     int64_t now = 0;
 
     begin(&s, queues, 1.25);
-    for (int i = 0; i < 4; i++) { /* nobody is known: as much as any lane gets */
+    for (int i = 0; i < 4; i++) { /* nothing is known of any: as much as any lane gets */
         assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &only), 3);
         put(&s, &queues[3], 3, now);
     }
@@ -207,7 +207,7 @@ static void test_waits_for_the_best(void **state)
     begin(&s, queues, 1.25);
     queues[3].rate = 0.05;
     (void)play(&s, queues, &now, 50 * NS_PER_MS);
-    for (int step = 0; queues[3].count == 0; step++) { /* an idle lane may be asked how it is */
+    for (int step = 0; queues[3].count == 0; step++) { /* an idle lane may get a chunk as a test */
         assert_true(step < 10000);
         (void)play(&s, queues, &now, 5 * NS_PER_US);
     }
@@ -228,8 +228,7 @@ static void test_waits_for_the_best(void **state)
     assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), -1);
 }
 
-/* A chunk that is there to tell how a slow lane is: its message shall not wait for it, and what somebody waits for isn't used
- * for that. */
+/* A chunk tests how slow a lane is: its message must not wait for it, and urgent chunks aren't used for that. */
 static void test_slow_lanes_are_asked_beside(void **state)
 {
     static struct queue queues[LANES];
@@ -259,7 +258,7 @@ static void test_slow_lanes_are_asked_beside(void **state)
     }
     assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 3);
     assert_false(s.slow);
-    /* One in 50 at most in the long run, and none whose message would have to wait for it. */
+    /* At most one in 50 in the long run, and none whose message would have to wait for it. */
     choice.room = 4;
     queues[2].rate = 0.001;
     uint32_t doubled = 0;
@@ -300,8 +299,8 @@ static void play_spare(struct scheduler *s, struct queue *queues, int64_t *now, 
     *ret_other = (double)(queues[2].bytes + queues[3].bytes) / (double)ns;
 }
 
-/* Lanes over another NIC carry nothing while the set's own are well, all when their NIC carries a twentieth, and nothing
- * again soon after it is well. A NIC that is half as fast as the other is left alone. */
+/* Lanes over another NIC carry nothing while the set's own are well, everything when those carry a twentieth, and nothing again
+ * soon after they are well. If the own NIC is half as fast as the other, the other isn't used. */
 static void test_another_nic_stands_in(void **state)
 {
     static struct queue queues[LANES];
@@ -325,7 +324,7 @@ static void test_another_nic_stands_in(void **state)
     assert_true(own >= 0.95 * 2 * 1.25 && other <= 0.01 * own);
 }
 
-/* Others fill the way back of a slow set's reports. Its own way is empty, so nothing is to hold it back. */
+/* Other traffic fills the way back of a slow set's reports. Its own way is empty, so it must not be held back. */
 static double share_while_reports_are_late(bool untold)
 {
     struct scheduler s;
@@ -353,7 +352,7 @@ static void test_late_reports_hold_nothing_back(void **state)
     assert_true(before < 0.8); /* else the world above shows nothing */
 }
 
-/* The way back is full now and then. Reports that waited there come together, but nobody carries more for that. */
+/* The way back is full now and then. Reports that waited there come together, but that is no higher rate. */
 static void test_reports_that_come_together_are_no_rate(void **state)
 {
     struct scheduler s;
@@ -373,7 +372,7 @@ static void test_reports_that_come_together_are_no_rate(void **state)
         }
     }
     print_message("the highest rate of a lane, of its link's: %.2f\n", most);
-    assert_true(most < 1.05); /* 1.13 if the time between two reports is that of their coming */
+    assert_true(most < 1.05); /* 1.13 if a rate were taken from the time between two reports */
 }
 
 static void test_chunk_size(void **state)
@@ -392,7 +391,7 @@ static void test_chunk_size(void **state)
     assert_int_equal(scheduler_chunk_size(&s, 1 << 30), 8192);
 }
 
-/* A chunk of 8 KiB that a NIC writes takes as many packets for its header and acknowledgements as for its bytes. */
+/* With a chunk of 8 KiB that a NIC writes, header and acknowledgements need as many packets as the bytes. */
 static void test_chunks_of_slow_lanes_that_write(void **state)
 {
     static struct queue queues[LANES];
@@ -423,7 +422,7 @@ static void test_chunks_of_slow_lanes_that_write(void **state)
     assert_int_equal(scheduler_chunk_size(&s, 1 << 30), 1 << LANE_CHUNK_SHIFT_MAX);
 }
 
-/* To a process of this machine: the first lane that takes something, and as much at once as may be. */
+/* To a process of this machine: the first lane that takes something, and as much at once as possible. */
 static void test_one_way(void **state)
 {
     static struct queue queues[LANES];
@@ -432,7 +431,7 @@ static void test_one_way(void **state)
     int64_t now = 0;
 
     begin(&s, queues, 1.25);
-    queues[0].rate = 0.6; /* however much sooner another one would deliver */
+    queues[0].rate = 0.6; /* although another one would deliver much sooner */
     (void)play(&s, queues, &now, 50 * NS_PER_MS);
     for (uint32_t lane = 0; lane < LANES; lane++) {
         for (; queues[lane].count > 0; now += NS_PER_MS) {
@@ -443,9 +442,9 @@ static void test_one_way(void **state)
     assert_int_equal(scheduler_chunk_size(&s, 100), 1 << LANE_CHUNK_SHIFT_MAX);
     assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 0);
     put(&s, &queues[0], 0, now);
-    now += 20 * NS_PER_MS; /* nor is another one tried because it has carried nothing for long */
+    now += 20 * NS_PER_MS; /* nor is another one tried because it was idle for long */
     assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 0);
-    choice.weights[0] = 0.5; /* one that is doubted is passed by */
+    choice.weights[0] = 0.5; /* one that is doubted is not used */
     assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 1);
     choice.room = 12;
     assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), 2);
@@ -453,7 +452,7 @@ static void test_one_way(void **state)
     assert_int_not_equal(scheduler_chunk_size(&s, 100), 1 << LANE_CHUNK_SHIFT_MAX);
 }
 
-/* Small messages stay on the first lane, however many aren't reported yet: the receiver looks at the others more seldom. */
+/* Small messages stay on the first lane, however many aren't reported yet: the receiver looks at the others less often. */
 static void test_one_way_keeps_small_ones_together(void **state)
 {
     static struct queue queues[LANES];
@@ -471,11 +470,11 @@ static void test_one_way_keeps_small_ones_together(void **state)
     choice.one = 1; /* one chunk at a time there */
     assert_int_equal(scheduler_pick(&s, (struct mono){40}, 64, &choice), 1);
     choice.one = 0;
-    loads[0].bytes = 1 << 20; /* more than it is known to carry */
+    loads[0].bytes = 1 << 20; /* more than its known rate */
     assert_int_equal(scheduler_pick(&s, (struct mono){40}, 1 << LANE_CHUNK_SHIFT_MAX, &choice), 1);
 }
 
-/* What both of two sets have on a link that they share: first come, first served. */
+/* The bytes that two sets have on a shared link: first come, first served. */
 static struct {
     uint32_t head, count;
     int64_t free_at;
@@ -521,7 +520,7 @@ static void link_enter(struct lane_load *load, uint32_t set, uint32_t lane, int6
     link.chunks[at].alone = load->chunks == 1;
 }
 
-/* A set whose own NIC is gone has two standbys left, on a link that another set fills by its four lanes: both get half. */
+/* A set whose own NIC is gone has two standbys left, on a link that another set fills with its four lanes: both get half. */
 static void test_lost_lanes_share(void **state)
 {
     static struct lane_load loads_of[2][LANE_MAX];

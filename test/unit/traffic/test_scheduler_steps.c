@@ -1,4 +1,4 @@
-/* Scheduler, detector and repath at their edges: lanes that aren't there, counts that can't be, what each is known by. */
+/* Scheduler, detector and repath at their limits: lanes that don't exist, impossible counts, and what is known of each lane. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static void open_lanes(struct scheduler *s, const int64_t *rtt_ns, uint32_t lane
     }
 }
 
-/* A chunk there and its acknowledgement after `life_ns`. */
+/* A chunk, and its acknowledgement after `life_ns`. */
 static void carry(struct scheduler *s, uint32_t lane, int64_t life_ns, bool alone)
 {
     const struct scheduler_acked acked = {
@@ -93,7 +93,7 @@ static void chunks_are_cut_for_the_lanes_that_there_are(void **state)
     open_lanes(&s, rtts, 4);
     s.lanes[0].rate = 1; /* bytes per ns */
     assert_int_equal(scheduler_chunk_size(&s, 1 << 20), 65536);
-    scheduler_lane_open(&s, at, 3, span_ns(-1)); /* a new epoch, no more lanes */
+    scheduler_lane_open(&s, at, 3, span_ns(-1)); /* a new epoch, but not a new lane */
     assert_int_equal(scheduler_chunk_size(&s, 1 << 20), 65536);
     down(&s, 3);
     down(&s, 3);
@@ -102,7 +102,7 @@ static void chunks_are_cut_for_the_lanes_that_there_are(void **state)
     assert_int_equal(scheduler_chunk_size(&s, 1 << 20), 131072);
 }
 
-/* Lanes `apart` tell nothing of its path. */
+/* Returns how many chunks a lane holds. apart: lanes that show nothing about its path. */
 static int holds_beside(struct scheduler *s, uint32_t lane, uint32_t apart)
 {
     const struct scheduler_choice only = {
@@ -120,8 +120,7 @@ static int holds(struct scheduler *s, uint32_t lane)
     return holds_beside(s, lane, 0);
 }
 
-/* Four chunks beyond the round trip, but no more than 8 ms of its rate, or one: a queue is as long as all lanes make it
- * together. */
+/* Four chunks beyond the round trip, but no more than 8 ms at its rate, or one: all lanes together make a queue's length. */
 static void a_slow_lane_holds_little(void **state)
 {
     static const struct {
@@ -140,7 +139,7 @@ static void a_slow_lane_holds_little(void **state)
     }
 }
 
-/* A lane that was made over a full path knows no round trip without its queue: it holds no more for that. */
+/* A lane that was made over a full path knows no round trip without the queue: it holds no more for that. */
 static void a_lane_that_never_saw_its_path_empty_holds_no_more(void **state)
 {
     struct scheduler s;
@@ -156,7 +155,7 @@ static void a_lane_that_never_saw_its_path_empty_holds_no_more(void **state)
     assert_int_equal(holds(&s, 1), 2);
 }
 
-/* Nor is that known by a lane over other NICs, or by one that carried nothing for ten seconds. */
+/* Nor is that known from a lane over other NICs, or from one that was idle for ten seconds. */
 static void who_tells_how_long_an_empty_path_is(void **state)
 {
     static const struct {
@@ -178,7 +177,7 @@ static void who_tells_how_long_an_empty_path_is(void **state)
     }
 }
 
-/* Two routes of unlike lengths, and both are fast. The longer one carries all that its window brings, and that grows. Where
+/* Two routes of different lengths, and both are fast. The longer one carries all that its window allows, and the window grows. If
  * reports come a millisecond late, that is four chunks a millisecond: 1 Gb/s. By the other round trip it would be 0.4. */
 static void a_longer_route_is_not_held_back(void **state)
 {
@@ -202,7 +201,7 @@ static void a_longer_route_is_not_held_back(void **state)
     }
 }
 
-/* What can't be was our own bug: no more choosing. */
+/* An impossible count is our own bug: no more choices. */
 static void more_back_than_went_is_a_bug(void **state)
 {
     const struct scheduler_acked wrong = {.chunks = 1, .bytes = CHUNK + 1, .load = CHUNK};
@@ -220,7 +219,7 @@ static void more_back_than_went_is_a_bug(void **state)
     }
 }
 
-/* Rates are what was delivered while there was enough to deliver; who had less only learns that more is possible. */
+/* A rate is what was delivered while there was enough to deliver. With less, it can only rise. */
 static void rates_of_lanes_that_had_little_do_not_fall(void **state)
 {
     struct scheduler s;
@@ -232,7 +231,7 @@ static void rates_of_lanes_that_had_little_do_not_fall(void **state)
     carry(&s, 0, 1000000, true); /* it found the lane empty */
     assert_true(fabs(scheduler_rate_bps(&s, 0) / fast - 1) < 1e-9);
     bound(&s, 0);
-    scheduler_on_idle(&s); /* nothing more was there to send */
+    scheduler_on_idle(&s); /* there was nothing more to send */
     at.ns += NS_PER_MS;
     acknowledged(&s, 0,
                  &(struct scheduler_acked){
@@ -261,7 +260,7 @@ static void reports_in_a_bunch_make_no_lane_faster(void **state)
     assert_true(scheduler_rate_bps(&s, 0) <= 8e9 * 2 * CHUNK / NS_PER_MS);
 }
 
-/* As good as its floor until it has one chunk to tell; then by how late its chunks came. */
+/* As good as its floor until it has reported one chunk; then by its chunks' delays. */
 static void when_a_lane_should_deliver(void **state)
 {
     struct scheduler s;
@@ -289,7 +288,7 @@ static void when_a_lane_should_deliver(void **state)
     assert_int_equal(scheduler_backlog(&s, 0).ns, 0);
 }
 
-/* After 200 ms of nothing one chunk at a time, until it came back. */
+/* After 200 ms without traffic one chunk at a time, until it came back. */
 static void a_lane_that_was_idle_for_long_begins_with_one(void **state)
 {
     const struct scheduler_choice only = {.usable = 1, .room = 1, .weights = {1}};
@@ -314,7 +313,7 @@ static void a_lane_that_was_idle_for_long_begins_with_one(void **state)
     }
 }
 
-/* Three times what a further one would take; for one that is there alone to tell, of the quickest lane. */
+/* Three times the time of a further chunk. For a chunk that only tests a lane: of the quickest lane. */
 static void what_is_late_goes_again(void **state)
 {
     static const int64_t slow_but_one[3] = {10000000, 10000000, 100000};
@@ -334,7 +333,7 @@ static void what_is_late_goes_again(void **state)
     assert_true(scheduler_hedge_before(&s, at, 1).ns == INT64_MIN);
 }
 
-/* That a lane is asked beside another is said of that pick alone. */
+/* A pick as a test beside another lane holds for that pick alone. */
 static void slow_is_said_of_one_pick(void **state)
 {
     static const int64_t one_slow[2] = {100000, 5000000};
@@ -344,7 +343,7 @@ static void slow_is_said_of_one_pick(void **state)
     open_lanes(&s, one_slow, 2);
     carry(&s, 0, 100000, false);
     carry(&s, 1, 50000000, false);
-    bound(&s, 0); /* it isn't its turn to be asked */
+    bound(&s, 0); /* it isn't its turn for a test */
     at.ns += 20 * NS_PER_MS;
     assert_int_equal(scheduler_pick(&s, at, CHUNK, &choice), 1);
     assert_true(s.slow);
@@ -384,7 +383,7 @@ static uint32_t contended(const struct detector *d)
     return f.contended;
 }
 
-/* A longer way isn't a queue, and a queue that all share is none of one lane's. */
+/* A longer way isn't a queue, and a shared queue isn't one lane's. */
 static void what_all_share_is_not_contention_of_the_longer_path(void **state)
 {
     const int64_t empty[2] = {20000, 520000}, full[2] = {420000, 920000};
@@ -398,7 +397,7 @@ static void what_all_share_is_not_contention_of_the_longer_path(void **state)
     assert_in_range(d.base_ns, 390000, 400000);
 }
 
-/* The least of lanes that are open and have told enough. */
+/* The least of the lanes that are open and have enough samples. */
 static void who_counts_for_what_lanes_share(void **state)
 {
     const int64_t empty[3] = {20000, 20000, 20000}, one[2] = {20000, 420000};
@@ -411,7 +410,7 @@ static void who_counts_for_what_lanes_share(void **state)
     detector_lane_down(&d, 0);
     detector_on_owd(&d, at, 1, 420000);
     assert_in_range(d.base_ns, 390000, 400000);
-    detector_lane_open(&d, at, 0); /* three samples say nothing, four do */
+    detector_lane_open(&d, at, 0); /* three samples aren't enough, four are */
     for (int sample = 1; sample <= 4; sample++) {
         detector_on_owd(&d, at, 0, 20000);
         assert_int_equal(d.base_ns > 0, sample < 4);
@@ -431,7 +430,7 @@ static void contention_holds_for_two_round_trips(void **state)
     assert_int_equal(contended(&d), 2);
 }
 
-/* Who has but one peer can't tell its own host from that peer's link. */
+/* With only one peer the own host can't be told from that peer's link. */
 static void one_peer_alone_accuses_no_host(void **state)
 {
     static const struct detector_context one = {.peers = 1, .peers_over = 1},
@@ -455,7 +454,7 @@ static void one_peer_alone_accuses_no_host(void **state)
     assert_int_equal(f.verdict, DETECTOR_OWN_HOST);
 }
 
-/* Four times the scatter of the quietest lane is noise. */
+/* Noise is four times the scatter of the quietest lane. */
 static void noise_is_measured(void **state)
 {
     struct detector d;
@@ -471,7 +470,7 @@ static void noise_is_measured(void **state)
     assert_int_equal(d.theta_ns, 1600000);
 }
 
-/* A spare lane was slow once, and then idle: a second later it gets a chunk to tell what it is like now. */
+/* A spare lane was slow once, and then idle: a second later it gets a chunk as a test. */
 static void what_a_spare_lane_was_like_is_forgotten(void **state)
 {
     const struct scheduler_choice choice = {
@@ -489,7 +488,7 @@ static void what_a_spare_lane_was_like_is_forgotten(void **state)
     assert_int_equal(scheduler_pick(&s, at, CHUNK, &choice), 1);
 }
 
-/* A chunk each other second goes by the other NIC for as long as that is the better one, though each time it is forgotten. */
+/* A chunk every other second goes over the other NIC as long as that is better, although its rate is dropped each time. */
 static void a_forgotten_spare_lane_ends_nothing(void **state)
 {
     const struct scheduler_choice choice = {
@@ -512,7 +511,7 @@ static void a_forgotten_spare_lane_ends_nothing(void **state)
     assert_true(s.away);
 }
 
-/* Twice as many bytes for the same time are twice as fast; by less nothing is gained. */
+/* Twice as many bytes in the same time is twice as fast. A smaller difference is no gain. */
 static void a_lane_is_better_by_what_it_gets_through(void **state)
 {
     const int64_t rtt[3] = {50000, 50000, 50000};
@@ -560,7 +559,7 @@ static void lanes_that_are_not_there_are_not_compared(void **state)
 
 /* ---- repath ---- */
 
-/* A starved lane goes as such, also the first of all: what it is frozen by after is another thing. */
+/* A starved lane moves as such, also the first of all. The freeze afterwards has another reason. */
 static void the_first_lane_is_a_lane(void **state)
 {
     const struct detector_finding f = {.verdict = DETECTOR_CONTENTION,
@@ -582,7 +581,7 @@ static void the_first_lane_is_a_lane(void **state)
     }
 }
 
-/* Sixteen chunks of a lane that is contended, whatever the time. */
+/* Sixteen chunks of a contended lane are needed, whatever the time. */
 static void fifteen_chunks_tell_too_little(void **state)
 {
     const struct detector_finding f = {
@@ -602,7 +601,7 @@ static void fifteen_chunks_tell_too_little(void **state)
     }
 }
 
-/* All wait alike, and there is nowhere to go. */
+/* All wait alike, and no path is better. */
 static void nobody_moves_where_nothing_is_better(void **state)
 {
     const struct detector_finding f = {.verdict = DETECTOR_INCAST, .risen = true, .worst = 0};

@@ -15,14 +15,14 @@
 #define CHUNK  32768u
 #define RTT_NS (100 * NS_PER_US)
 
-/* Senders before one link of 10 Gb/s: each has as much on its way as it may, or `greed`. Told once a millisecond. */
+/* Senders to one link of 10 Gb/s: each has as much on its way as allowed, or `greed`. Reported once a millisecond. */
 struct incast {
     struct credit credit;
     double rate;        /* of the link, bytes per ns */
     double queue_bytes; /* before it, of all senders */
     int64_t now;
-    uint32_t interval;  /* that the senders were counted in */
-    uint64_t bytes;     /* that came, all in all */
+    uint32_t interval;  /* the interval in which the senders were counted */
+    uint64_t bytes;     /* that came in all */
     double queue_worst; /* ns, of late */
 };
 
@@ -32,8 +32,8 @@ static void incast_play(struct incast *x, uint32_t senders, double greed, int64_
     for (const int64_t end = x->now + ns; x->now < end; x->now += NS_PER_MS) {
         const uint64_t window = credit_window(&x->credit);
         const double wish = window == CREDIT_UNLIMITED ? greed : (double)window;
-        const double most = x->rate * 1e6; /* of a millisecond */
-        /* All on its way stands before the link but for what a round trip holds. */
+        const double most = x->rate * 1e6; /* in a millisecond */
+        /* All bytes on their way stand before the link, except those that a round trip holds. */
         const double offered = wish * senders - x->rate * (double)RTT_NS;
         const double came = senders > 0 && wish * senders / (double)RTT_NS < x->rate
                                 ? wish * senders / (double)RTT_NS * 1e6
@@ -73,9 +73,8 @@ static void test_credit(void **state)
     incast_play(&x, 7, 4096, 100 * NS_PER_MS);
     assert_true(credit_window(&x.credit) == CREDIT_UNLIMITED); /* no queue, no limit */
     incast_play(&x, 1, 4e6, 100 * NS_PER_MS);
-    assert_true(credit_window(&x.credit) ==
-                CREDIT_UNLIMITED);            /* one's own queue is its own affair */
-    incast_play(&x, 7, 4e6, 100 * NS_PER_MS); /* 22 ms of queue */
+    assert_true(credit_window(&x.credit) == CREDIT_UNLIMITED); /* one's own queue is no incast */
+    incast_play(&x, 7, 4e6, 100 * NS_PER_MS);                  /* 22 ms of queue */
     x.bytes = 0;
     incast_play(&x, 7, 4e6, 500 * NS_PER_MS);
     assert_true(x.queue_worst < 1e6 && (double)x.bytes >= 0.98 * 1.25 * 500e6);
@@ -85,7 +84,7 @@ static void test_credit(void **state)
     assert_true(credit_window(&x.credit) == CREDIT_UNLIMITED);
 }
 
-/* A trunk that others fill as well: what we leave is theirs. */
+/* A trunk that others fill as well: they get what we leave. */
 static void test_credit_does_no_harm(void **state)
 {
     struct incast x;
@@ -95,7 +94,7 @@ static void test_credit_does_no_harm(void **state)
     incast_play(&x, 7, 4e6, 20 * NS_PER_MS);
     assert_true(credit_window(&x.credit) != CREDIT_UNLIMITED);
     for (int i = 0; i < 1000 && x.credit.harms == 0; i++) {
-        x.now += NS_PER_MS; /* the queue stays, and hardly anything comes */
+        x.now += NS_PER_MS; /* the queue stays, and little arrives */
         credit_tick(&x.credit, (struct mono){x.now});
         const bool first = x.interval != x.credit.interval;
         const struct credit_arrivals a = {.bytes = 100000,
@@ -109,7 +108,7 @@ static void test_credit_does_no_harm(void **state)
     }
     assert_true(x.credit.harms == 1 && credit_window(&x.credit) == CREDIT_UNLIMITED);
     incast_play(&x, 7, 4e6, 500 * NS_PER_MS);
-    assert_true(credit_window(&x.credit) == CREDIT_UNLIMITED); /* not before a second is over */
+    assert_true(credit_window(&x.credit) == CREDIT_UNLIMITED); /* not before a second has passed */
     incast_play(&x, 7, 4e6, NS_PER_S);
     assert_true(credit_window(&x.credit) != CREDIT_UNLIMITED);
     (void)HOLDS(&x.credit.bug, x.now < 0);
@@ -135,8 +134,8 @@ static void test_pacing(void **state)
     assert_true(pacing_take(&p, (struct mono){NS_PER_S}, 1u << 30));
 }
 
-/* One of low priority beside one that doesn't yield and takes `other` of the link; what is offered above its rate
- * queues. Returns the former's share of the link in the second half. */
+/* One of low priority beside one that doesn't yield and takes `other` of the link. Bytes beyond the link's rate queue. Returns
+ * the share of the low one in the second half. */
 static double beside(struct priority *low, double other, int64_t *now, double *ret_queue_ns)
 {
     const double link = 1.25;
@@ -148,10 +147,9 @@ static double beside(struct priority *low, double other, int64_t *now, double *r
         const double window = (double)priority_window(low) * (CHUNK / 4) / (double)life;
         const double rate = priority_rate(low) > 0 ? priority_rate(low) : window;
         const double wish = rate < link ? rate : link;
-        const double mine =
-            wish / (wish + other * link); /* of what the link carries when it is full */
+        const double mine = wish / (wish + other * link); /* share of a full link */
         queue += (wish + other * link - link) * 100e3;
-        queue = queue < 0 ? 0 : queue < 4e6 ? queue : 4e6; /* it has an end */
+        queue = queue < 0 ? 0 : queue < 4e6 ? queue : 4e6; /* it is limited */
         const struct priority_sample sample = {.sent = {*now - life},
                                                .queue_ns = (int64_t)(queue / link),
                                                .life_ns_min = 100 * NS_PER_US,
@@ -178,7 +176,7 @@ static void test_priority(void **state)
     assert_true(left >= 0.8 * 0.4 && left <= 0.4 &&
                 queue_ns < 2e6); /* what is left, and little delay */
     const double full = beside(&low, 1.0, &now, &queue_ns);
-    assert_true(full >= 0.01 && full <= 0.1); /* hardly anything is left, and never nothing */
+    assert_true(full >= 0.01 && full <= 0.1);              /* little is left, but never nothing */
     assert_true(beside(&low, 0, &now, &queue_ns) >= 0.95); /* and all of it again */
     (void)HOLDS(&low.bug, now < 0);
     assert_non_null(priority_bug(&low));
@@ -198,7 +196,7 @@ static void test_priority_steps_aside_at_once(void **state)
 {
     struct priority_sample sample = {
         .goodput = 0.00819, .life_ns_min = 3 * NS_PER_MS, .chunk = 8192, .lanes = 4};
-    const int64_t target = 5 * NS_PER_MS; /* five chunks at that goodput, about */
+    const int64_t target = 5 * NS_PER_MS; /* about five chunks at that goodput */
     struct priority low;
 
     (void)state;
@@ -220,7 +218,7 @@ static void test_priority_steps_aside_at_once(void **state)
     assert_int_equal(window_after(&low, &sample, 0), 1); /* back */
     assert_true(priority_rate(&low) <= 0);
     assert_int_equal(window_after(&low, &sample, 3 * target), 0); /* at once */
-    sample.sent.ns -= NS_PER_MS; /* sent before that: says nothing */
+    sample.sent.ns -= NS_PER_MS; /* sent before that: it doesn't count */
     sample.queue_ns = 0;
     priority_on_delay(&low, mono_add(sample.sent, span_us(2000)), &sample);
     assert_int_equal(priority_window(&low), 0);
@@ -229,12 +227,12 @@ static void test_priority_steps_aside_at_once(void **state)
         (void)window_after(&low, &sample, 0);
     }
     assert_int_equal(priority_window(&low), PRIORITY_WINDOW_MAX);
-    sample.goodput = 0; /* nothing known: still a chunk in 200 ms */
+    sample.goodput = 0; /* nothing is known: still a chunk in 200 ms */
     assert_int_equal(window_after(&low, &sample, 3 * target), 0);
     assert_true(fabs(priority_rate(&low) * 200e6 / 8192 - 1) < 1e-9);
 }
 
-/* What comes in a heap isn't what a path carries; what we held back isn't either. */
+/* The rate of a burst isn't what a path carries, and neither is the rate while we held back. */
 static void test_goodput(void **state)
 {
     struct goodput g;

@@ -1,4 +1,4 @@
-/* Credit, pacing, priority, goodput, detector and repath step by step: what their headers promise, in numbers. */
+/* Credit, pacing, priority, goodput, detector and repath step by step: the promises of their headers, in numbers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static void a_bucket_is_paid_back_to_the_byte(void **state)
     pacing_spend(&p, start, 1U << 30);
     pacing_rate(&p, start, 0.1);
     assert_true(pacing_take(&p, start, 1));
-    pacing_rate(&p, start, 0.2); /* what was saved is kept */
+    pacing_rate(&p, start, 0.2); /* savings are kept */
     assert_true(pacing_take(&p, start, 998));
     assert_true(pacing_take(&p, start, 1000));
     assert_false(pacing_take(&p, start, 1));
@@ -66,7 +66,7 @@ static void goodput_is_of_windows_of_20_ms_and_four_lives(void **state)
     goodput_on_arrived(&g, (struct mono){NS_PER_S + 60 * NS_PER_MS}, 6000, longer, false);
     assert_true(fabs(g.best - 12000 / 40e6) < 1e-12);
     goodput_on_arrived(&g, (struct mono){NS_PER_S + 80 * NS_PER_MS}, 1, life, true);
-    assert_true(fabs(g.best - 12000 / 40e6) < 1e-12); /* we held back: forgets nothing */
+    assert_true(fabs(g.best - 12000 / 40e6) < 1e-12); /* we held back: nothing is dropped */
     goodput_on_arrived(&g, (struct mono){NS_PER_S + 100 * NS_PER_MS}, 1, life, false);
     assert_true(fabs(g.best - 0.999 * 12000 / 40e6) < 1e-12);
 }
@@ -89,7 +89,7 @@ static uint32_t on_queue(struct priority *p, struct priority_sample *s, int64_t 
     return priority_window(p);
 }
 
-/* A target of five chunks, or half a life: 5 ms either way; ten chunks a life. */
+/* A target of five chunks, or half a life: 5 ms in both cases. Ten chunks in a life. */
 static void the_window_follows_the_target(void **state)
 {
     struct priority_sample s = {
@@ -140,10 +140,10 @@ static void credit_begin(struct credit *c)
     credit_on_rtt(c, span_ns(-5));
 }
 
-static double mean_ns;     /* of what delays chunks, wherever */
+static double mean_ns;     /* of all that delays chunks, anywhere */
 static uint32_t receivers; /* of each sender */
 
-/* An interval of 10 ms; what each may have on its way after it. */
+/* An interval of 10 ms. Returns what each sender may have on its way after it. */
 static uint64_t interval(struct credit *c, uint32_t senders, double share, int64_t queue_ns,
                          int64_t noise_ns)
 {
@@ -180,17 +180,17 @@ static void three_intervals_in_a_row_begin_it(void **state)
 {
     struct credit c;
 
-    assert_in_range(limited(&c), 7990, 8000); /* 0.1 (100 + 60 us), of two */
+    assert_in_range(limited(&c), 7990, 8000); /* 0.1 (100 + 60 us), for two */
     assert_int_equal(c.begins, 1);
     credit_begin(&c);
     for (int i = 0; i < 9; i++) { /* never three in a row */
         assert_true(interval(&c, 2, 1, i % 3 == 2 ? 50000 : 60000, 0) == CREDIT_UNLIMITED);
     }
     credit_begin(&c);
-    for (int i = 0; i < 9; i++) { /* the target itself is in order */
+    for (int i = 0; i < 9; i++) { /* the target itself is allowed */
         assert_true(interval(&c, 2, 1, 50000, 0) == CREDIT_UNLIMITED);
     }
-    for (int i = 0; i < 9; i++) { /* and nobody is held off a link that is one sender's */
+    for (int i = 0; i < 9; i++) { /* and no sender is held off a link that it has alone */
         assert_true(interval(&c, 1, 1, 60000, 0) == CREDIT_UNLIMITED);
     }
     for (int i = 0; i < 9; i++) { /* what clocks may be off by is no queue */
@@ -201,7 +201,7 @@ static void three_intervals_in_a_row_begin_it(void **state)
     assert_true(interval(&c, 2, 1, 60000, 0) != CREDIT_UNLIMITED);
 }
 
-/* Four senders: what each has of its own link for us adds up to one link, two, or, as nobody tells, to four. */
+/* Four senders: their shares of our links add up to one link, to two, or, if none are reported, to four. */
 static void senders_that_have_others_to_serve_are_no_incast(void **state)
 {
     static const struct {
@@ -218,7 +218,7 @@ static void senders_that_have_others_to_serve_are_no_incast(void **state)
         }
         assert_true((credit_window(&c) != CREDIT_UNLIMITED) == cases[k].limited);
     }
-    receivers = 4; /* limits end with what they were for */
+    receivers = 4; /* limits end with their reason */
     for (int i = 0; i < 12; i++) {
         (void)interval(&c, 4, 1, 60000, 0);
     }
@@ -249,7 +249,7 @@ static void the_window_is_what_the_link_needs(void **state)
     assert_int_equal(credit_window(&c), 1000); /* a chunk for each at least */
 }
 
-/* The link runs dry: in eighths where that is more. */
+/* The link runs dry: the increase is an eighth if that is more. */
 static void a_dry_link_gets_more_at_once(void **state)
 {
     struct credit c;
@@ -285,7 +285,7 @@ static void it_ends_when_nobody_needs_it(void **state)
     }
 }
 
-/* Eight intervals with less than 0.9 of what came before, and the queue stands: others take it. */
+/* Eight intervals with less than 0.9 of the rate before, while the queue stands: others take it. */
 static void it_ends_when_it_does_harm(void **state)
 {
     struct credit c;
@@ -313,8 +313,8 @@ static void it_ends_when_it_does_harm(void **state)
     assert_int_equal(c.harms, 8);
 }
 
-/* All chunks wait, but not for the same: other queues are those of trunks and of the senders' own NICs. What waits there keeps
- * our link full, and if most waits there whatever the window is, limits are in vain. */
+/* All chunks wait, but not for the same: other queues are those of trunks and of the senders' own NICs. Chunks that wait there
+ * keep our link full. If most wait there with any window, limits don't help. */
 static void queues_elsewhere_are_not_ours(void **state)
 {
     struct credit c;
@@ -356,7 +356,7 @@ static void intervals_are_long_enough_to_tell(void **state)
     assert_int_equal(c.interval, 2);
     const struct credit_arrivals late = {.bytes = 1000, .queue_ns = 1, .chunk = 1000};
     credit_on_arrivals(&c, (struct mono){now.ns + 4 * NS_PER_MS}, &late);
-    assert_int_equal(c.interval, 3); /* what comes after its end is the next one's */
+    assert_int_equal(c.interval, 3); /* bytes after its end belong to the next one */
     assert_int_equal(c.bytes, 1000);
     assert_true(c.rate <= 0);
     now.ns = NS_PER_S;
@@ -370,7 +370,7 @@ static void intervals_are_long_enough_to_tell(void **state)
     credit_on_rtt(&c, span_s(1));
     credit_tick(&c, (struct mono){now.ns + 200 * NS_PER_MS});
     assert_int_equal(c.interval, 2);
-    (void)limited(&c); /* what was asked for last must show: a round trip and the queue */
+    (void)limited(&c); /* the last change must have an effect first: a round trip and the queue */
     (void)interval(&c, 2, 1, 5 * NS_PER_MS, 0);
     const uint32_t before = c.interval;
     credit_tick(&c, (struct mono){now.ns + 5 * NS_PER_MS + RTT_NS - 1});
@@ -434,7 +434,7 @@ static void what_is_no_lane_says_nothing(void **state)
     assert_int_equal(detector_queue_ns(&d, 0), 0);
 }
 
-/* `queue` of each lane, 32 times, 1 ms apart; then it is judged `later`. */
+/* Gives each lane its `queue`, 32 times, 1 ms apart. Judges `later`. */
 static struct detector_finding judged_after(const int64_t *queue, uint32_t lanes, int rounds,
                                             int64_t later)
 {
@@ -468,7 +468,7 @@ static void the_worst_lane_and_its_excess(void **state)
     assert_in_range(f.base_ns, 99000, 100000);
     assert_int_equal(f.contended, 0xe);
     assert_int_equal(judged_after(queue, 1, 60, 0).worst, 0);
-    assert_int_equal(judged_after(queue, 1, 60, 0).contended, 0); /* beside no other */
+    assert_int_equal(judged_after(queue, 1, 60, 0).contended, 0); /* there is no other lane */
 }
 
 static void contention_takes_eight_chunks_and_a_faster_lane_of_late(void **state)
@@ -478,10 +478,10 @@ static void contention_takes_eight_chunks_and_a_faster_lane_of_late(void **state
     assert_int_equal(judged_after(queue, 2, 7, 0).contended, 0);
     assert_int_equal(judged_after(queue, 2, 8, 0).contended, 2);
     assert_int_equal(judged_after(queue, 2, 20, 90 * NS_PER_MS).contended, 2);
-    assert_int_equal(judged_after(queue, 2, 20, 110 * NS_PER_MS).contended, 0); /* who knows now */
+    assert_int_equal(judged_after(queue, 2, 20, 110 * NS_PER_MS).contended, 0); /* unknown now */
 }
 
-/* A sample in order, and it is counted anew. */
+/* One good sample, and the count begins anew. */
 static void what_comes_and_goes_is_no_contention(void **state)
 {
     static const struct detector_context alone = {.peers = 1};
@@ -510,7 +510,7 @@ static void names_of_verdicts(void **state)
 
 /* ---- repath ---- */
 
-/* The first time from `from` on at which one of the lanes is moved; -1 in 10 s. */
+/* The first time from `from` on at which one of the lanes moves; -1: not within 10 s. */
 static int64_t moves(struct repath *r, struct detector_finding f, uint32_t better, int64_t from,
                      uint32_t chunks_a_ms, int *ret_lane)
 {
@@ -539,7 +539,7 @@ static void the_worst_of_the_contended_goes_first(void **state)
         assert_int_equal(lane, 2);
         assert_int_equal(r.count, 1);
         repath_init(&r, seed, (struct mono){0});
-        assert_true(moves(&r, f, 8, 0, 1, &lane) >= 0); /* for the worst there is nothing better */
+        assert_true(moves(&r, f, 8, 0, 1, &lane) >= 0); /* nothing is better for the worst */
         assert_int_equal(lane, 3);
         f.contended = 1; /* the first lane of all */
         f.worst = 0;
@@ -547,13 +547,13 @@ static void the_worst_of_the_contended_goes_first(void **state)
         assert_true(moves(&r, f, 1, 0, 1, &lane) >= 0);
         assert_int_equal(lane, 0);
         repath_init(&r, seed, (struct mono){0});
-        assert_int_equal(moves(&r, f, 1, 0, 0, &lane), -1); /* nothing went by it */
+        assert_int_equal(moves(&r, f, 1, 0, 0, &lane), -1); /* it carried nothing */
         f.verdict = DETECTOR_INCAST;
-        assert_int_equal(moves(&r, f, 1, 0, 1, &lane), -1); /* another path helps nobody */
+        assert_int_equal(moves(&r, f, 1, 0, 1, &lane), -1); /* another path is no help */
     }
 }
 
-/* Back to 50 ms when it helped, doubled up to 2 s when it didn't. */
+/* Back to 50 ms if it helped; doubled up to 2 s if it didn't. */
 static void who_moved_in_vain_waits_longer(void **state)
 {
     const struct detector_finding f = {
@@ -564,7 +564,7 @@ static void who_moved_in_vain_waits_longer(void **state)
         int64_t at = 0, least = 50 * NS_PER_MS;
         int lane;
         repath_init(&r, seed, (struct mono){0});
-        repath_on_moved(&r, (struct mono){0}, 0); /* nobody was on its way */
+        repath_on_moved(&r, (struct mono){0}, 0); /* none was on its way */
         assert_int_equal(r.freeze[REPATH_CONTENDED].ns, 50 * NS_PER_MS);
         for (int i = 0; i < 8; i++) {
             const int64_t took = moves(&r, f, 1, at, 1, &lane);
@@ -581,7 +581,7 @@ static void who_moved_in_vain_waits_longer(void **state)
     }
 }
 
-/* The coin: of many alike half stay in the first 50 ms. */
+/* The coin: of many equal ones half stay in the first 50 ms. */
 static void half_of_them_stay_for_now(void **state)
 {
     const struct detector_finding f = {
