@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""core_mutants.py BUILD [--sample N] [--seed N] [--jobs N] [--seconds S] [FOLDER…]: would the unit tests of a folder of src/core notice?
+"""core_mutants.py BUILD [--sample N] [--seed N] [--jobs N] [--seconds S] [FOLDER…]: would the unit tests of a folder of src/core
+notice a bug?
 
-Breaks one place at a time (a comparison, a sign, a constant of one, a condition turned round, a statement left out), links
-the folder's unit tests with it and runs them, the quickest first. What they all pass is tried again with the sanitizers and
-with the quick ones of them, for the tests run there, too. The audit's last test is the one that plants a fault for each check.
-A mutant that passes that as well is alive: a test is missing, or the place doesn't matter. Those
-that were looked at and don't matter stand in core_mutants.txt with the reason; the others are printed. What the compiler makes
-the same code of is no mutant. The sample is the same for the same seed and text, wherever else the file changes: try another
-seed, for one that was mended tells nothing any more. --seconds leaves out the tests that take longer: what is then printed as
-`open` may be caught by one of those, so there is no figure and no row. Longer tests only run for what the quicker ones let pass.
-With FOLIOT_BENCH (make soak) a row for each folder is written.
+Breaks one place at a time: a comparison, a sign, a constant of one, a reversed condition, a statement left out. Links the
+folder's unit tests with it and runs them, the quickest first. If all pass, the quick ones run again with the sanitizers. The
+audit's last test is the one that plants a fault for each check.
+
+A mutant that passes that as well is alive: a test is missing, or the place doesn't matter. core_mutants.txt has those that were
+examined and don't matter, with the reason. The others are printed. If the compiler makes the same code of it, it is no mutant.
+The sample is the same for the same seed and text, whatever else in the file changes. After a repair try another seed.
+
+--seconds leaves out the tests that take longer: one of those may catch what is then printed as `open`, so there is no figure and
+no row. Longer tests only run for mutants that the quicker ones let pass. With FOLIOT_BENCH (make soak) a row for each folder is
+written.
 """
 import argparse
 import concurrent.futures
@@ -27,7 +30,7 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KNOWN = os.path.join(TOP, "test", "unit", "core_mutants.txt")
-# Beside the folder's own (test/unit/FOLDER, by test/meson.build): tests of others that rest on it.
+# Tests of other folders that rest on this one. They run beside its own (test/unit/FOLDER, by test/meson.build).
 OTHERS = {
     "audit": ["audit_cohort", "audit_fleet", "planted"],
     "brain": ["fleet_brain", "brain_record"],
@@ -41,25 +44,25 @@ with open(os.path.join(TOP, "test", "meson.build"), encoding="utf-8") as build_f
 TESTS = {folder: [test for test, of in OWN if of == folder] + OTHERS.get(folder, []) for folder in sorted({of for _, of in OWN})}
 # Tests of whole programs.
 PROGRAMS = {"planted": ("test/audit/test_planted.py", ["src/app/foliot", "src/app/foliot-inspect"])}
-SANITIZED_S = 10  # of processor time: what takes longer runs without the sanitizers alone
+SANITIZED_S = 10  # processor time: a test that takes longer isn't run with the sanitizers
 SWAPS = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "),
          (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " / "), (r" \+= ", " -= "),
          (r" -= ", " += "), (r"\+\+", "--"), (r"\btrue\b", "false"), (r"\bfalse\b", "true"), (r" \+ 1\b", ""), (r" - 1\b", ""),
          (r"\bfmin\(", "fmax("), (r"\bfmax\(", "fmin(")]
 SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-# A whole statement that does something, on a line of its own: left out.
+# A whole statement with an effect, on a line of its own: left out.
 STATEMENT = re.compile(r"^(\s+)((?:[\w.>\[\]-]|->)+(?:\+\+|--|\([^;]*\)| [-+|&^]?= [^;]+);|continue;|break;|return;)$")
 
 
 def blank(text):
-    """Comments and strings out, so that nothing in them is taken for code; lines and columns stay."""
+    """Without comments and strings, so that nothing in them counts as code. Lines and columns stay the same."""
     def gone(match):
         return re.sub(r"[^\n]", " ", match[0])
     return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|^#.*?(?<!\\)$', gone, text, flags=re.S | re.M)
 
 
 def mutants_of(path):
-    """(line number, old line, new line) of a file; its functions only."""
+    """(line number, old line, new line) of a file; only of its functions."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     lines, code, inside, asserts = text.split("\n"), blank(text).split("\n"), False, False
@@ -107,7 +110,7 @@ class Folder:
         return subprocess.run(words, cwd=self.build, capture_output=True, check=False).returncode == 0
 
     def passes(self, test, folder, objects, how=()):
-        """Does the test pass with these objects in the place of its own?"""
+        """True if the test passes with these objects in place of its own."""
         programs = []
         for link in self.links[test]:
             at = link.index("-o")
@@ -145,7 +148,7 @@ class Folder:
             return hashlib.sha256(file.read()).digest()
 
     def lives(self, path, number, new):
-        """True, False, or None: it doesn't compile, or is the same code."""
+        """True if it lives; None: it doesn't compile, or is the same code."""
         with open(path, encoding="utf-8") as file:
             lines = file.read().split("\n")
         with tempfile.TemporaryDirectory(prefix="mutant") as folder:
@@ -170,7 +173,7 @@ def known():
 
 
 def tried(folder, arguments, accepted):
-    """How many mutants count, and which of them live."""
+    """The number of mutants that count, and those that live."""
     found = {}
     for path in folder.files:
         for number, old, new in mutants_of(path):
@@ -215,7 +218,7 @@ def main():
         folder = Folder(build, name, arguments.seconds)
         count, alive = tried(folder, arguments, accepted)
         print(f"{name}: {count} mutants, {len(alive)} {'alive' if folder.whole else 'open'} ({time.monotonic() - begin:.0f} s)", flush=True)
-        if not folder.whole: # what lives isn't known
+        if not folder.whole: # it isn't known which mutants live
             continue
         rows.append({"id": f"mutants.{name}.caught", "value": (count - len(alive)) / max(1, count), "unit": f"of {count}", "better": "higher",
                      "aim": 0.96, "runs": count, "command": f"test/unit/core_mutants.py build --sample {arguments.sample} --seed {arguments.seed} {name}"})

@@ -1,4 +1,4 @@
-/* file_tree.h: a test's own tree of small files, as /sys and /proc have them, below a folder of its own. */
+/* file_tree.h: a test's own tree of small files, like /sys and /proc, in a folder of its own. */
 #pragma once
 #include <stddef.h>
 
@@ -7,7 +7,7 @@ struct file_tree {
 };
 
 void file_tree_begin(struct file_tree *t);
-/* Paths begin with '/' and are below the top. What leads there is made, too. */
+/* Paths begin with '/' and are below the top. Missing folders are made. */
 void file_tree_put(const struct file_tree *t, const char *path, const char *text);
 void file_tree_put_bytes(const struct file_tree *t, const char *path, const void *bytes,
                          size_t size);

@@ -1,4 +1,4 @@
-/* own_network.h: a test in a network namespace of its own, where links and addresses can be made. */
+/* own_network.h: a test in a network namespace of its own, in which it can make links and addresses. */
 #pragma once
 #include <sched.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* From here on this process has a network of its own, if it may: nobody else has its ports. */
+/* From here on this process has a network of its own, if it is allowed: no other process uses its ports. */
 static inline void have_own_network(void)
 {
     if (unshare(CLONE_NEWNET) == 0 && system("ip link set lo up") != 0) {
@@ -19,8 +19,8 @@ static inline void have_own_network(void)
     }
 }
 
-/* Runs the shell's commands, then run(), in a child with a namespace of its own; run() returns what is wrong, 0: nothing.
- * Skips the test who may not make namespaces. */
+/* Runs the shell's commands, then run(), in a child with a namespace of its own. run() returns an error, or 0. Skips the test if
+ * it may not make namespaces. */
 static inline void in_own_network(const char *setup, int (*run)(void))
 {
     const pid_t child = fork();

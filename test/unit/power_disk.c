@@ -1,4 +1,4 @@
-/* power_disk.c: files as what is on the disk, plus writes on their way to it. */
+/* power_disk.c: a file is its content on the disk, plus writes on their way to it. */
 #include "power_disk.h"
 
 #include <sqlite3.h>
@@ -23,9 +23,9 @@ struct change { /* on its way: a write, or a new length (size 0) */
 
 struct node {
     char name[NAME_SIZE];
-    bool there, made; /* seen by programs; its name is on the disk */
+    bool there, made; /* visible to programs; its name is on the disk */
     struct bytes now, disk;
-    struct bytes before; /* the file of that name that was removed: its removal may not be there */
+    struct bytes before; /* the removed file of that name: its removal may not be on the disk */
     bool has_before;
     struct change *changes;
     size_t change_count, change_capacity;
@@ -105,7 +105,7 @@ static void remember(struct node *n, size_t offset, const uint8_t *bytes, size_t
 
 /* ---- the power ---- */
 
-/* Of one write: each sector gets there or not. */
+/* For one write: each sector is written or not. */
 static void tear(struct node *n, const struct change *c, unsigned luck)
 {
     const unsigned how = luck < 2 ? luck : (unsigned)(draw() % 4); /* all, none, some */
@@ -138,11 +138,11 @@ void power_disk_cut(void)
             }
         }
         forget_changes(n);
-        if (n->has_before && (draw() & 1) != 0) { /* the name is still the old one's */
+        if (n->has_before && (draw() & 1) != 0) { /* the name is still the old file's */
             resize(&n->disk, 0);
             place(&n->disk, 0, n->before.at, n->before.size);
             n->there = true;
-        } else if (!n->made && (draw() & 1) != 0) { /* the name never got there */
+        } else if (!n->made && (draw() & 1) != 0) { /* the name was never written */
             n->there = false;
         }
     }
@@ -170,7 +170,7 @@ void power_disk_restore(void)
     disk.changes = 0;
 }
 
-/* Before each change. true: there is no power to make it; it is on its way all the same. */
+/* Called before each change. True: there is no power for it; it stays on its way. */
 static bool change(void)
 {
     if (!disk.off && ++disk.changes == disk.cut_at) {
@@ -270,7 +270,7 @@ static int do_truncate(sqlite3_file *file, sqlite3_int64 size)
     return SQLITE_OK;
 }
 
-/* The folder's entries as they are: what was made is there, what was removed is gone. */
+/* Syncs the folder's entries: new names are there, removed ones are gone. */
 static void sync_names(void)
 {
     for (size_t i = 0; i < FILE_MAX; i++) {
@@ -285,7 +285,7 @@ static int do_sync(sqlite3_file *file, int flags)
     if (disk.off) {
         return SQLITE_IOERR_FSYNC;
     }
-    if (change()) { /* on the way to the disk, and not told whether it got there */
+    if (change()) { /* on its way to the disk; it isn't known whether it is written */
         power_disk_cut();
         return SQLITE_IOERR_FSYNC;
     }
@@ -374,7 +374,7 @@ static int do_sector(sqlite3_file *file)
 
 static int do_characteristics(sqlite3_file *file)
 {
-    return SQLITE_IOCAP_POWERSAFE_OVERWRITE; /* as the real one says of every disk */
+    return SQLITE_IOCAP_POWERSAFE_OVERWRITE; /* like the real one, for every disk */
 }
 
 /* ---- the shared index of the log: memory, gone with the power ---- */

@@ -1,5 +1,5 @@
-/* power_world.c: reports, cursors, events, chunks as ingest.c and compaction.c write them; after each cut the file must hold
- * all that was committed, and of the commit under way all or nothing. */
+/* power_world.c: writes reports, cursors, events and chunks as ingest.c and compaction.c do. After each cut the file must have
+ * everything that was committed, and all or nothing of the commit that was under way. */
 #include "power_world.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 enum { LIVES = 50, CHUNK_REPORTS = 20 };
 
-/* Reports are numbered 1, 2, …: report n has at_ns n, an event of its own with at_ns n, and the host's cursor says n. */
+/* Reports are numbered 1, 2, …: report n has at_ns n and an event of its own with at_ns n, and the host's cursor is n. */
 struct world {
     struct store *store, *helper;
     int64_t host, written, committed, sealed; /* numbers of reports */
@@ -59,7 +59,7 @@ static int write_report(struct world *w)
     return r;
 }
 
-/* The oldest CHUNK_REPORTS reports become one chunk. */
+/* Turns the oldest CHUNK_REPORTS reports into one chunk. */
 static int seal(struct world *w)
 {
     static const uint8_t body[9000] = {1};
@@ -72,7 +72,7 @@ static int seal(struct world *w)
     return r;
 }
 
-/* Something large comes and goes; what it leaves is given back. */
+/* Writes something large and removes it. Its space is given back. */
 static int shrink(struct world *w)
 {
     static const uint8_t bulk[100000] = {1};
@@ -114,7 +114,7 @@ static int transaction(struct world *w)
     return r;
 }
 
-/* ---- looking ---- */
+/* ---- checks ---- */
 
 struct seen {
     int64_t first, last, count;
@@ -126,7 +126,7 @@ static int see_report(void *context, int64_t at_ns, const void *body, size_t siz
     const uint8_t *bytes = body;
     s->first = s->count == 0 ? at_ns : s->first;
     if (s->count > 0 && at_ns != s->last + 1) {
-        return -EBADMSG; /* one is missing, or there twice */
+        return -EBADMSG; /* one is missing, or exists twice */
     }
     for (size_t i = 0; i < size; i++) {
         if (bytes[i] != (uint8_t)at_ns) {
@@ -237,13 +237,13 @@ static int begin(struct world *w)
     return r < 0 ? r : store_commit(w->store);
 }
 
-/* Until the power goes. false: something is wrong. */
+/* Lives until the power goes. False: an error was found. */
 static bool live(struct world *w, bool first)
 {
     power_disk_cut_at(1 + draw(w, draw(w, 8) == 0 ? 2000 : 150));
     int r = open_all(w);
     if (r == 0 && first) {
-        power_disk_cut_at(0); /* a store that was never made is `init`'s business */
+        power_disk_cut_at(0); /* a store that was never made would need `init` */
         r = begin(w);
         power_disk_cut_at(1 + draw(w, 300));
     }
@@ -283,7 +283,7 @@ void power_world_run(uint64_t seed, uint64_t cuts, bool lies, struct power_world
         return;
     }
     snprintf(w.path, sizeof(w.path), "%s/s.db",
-             w.folder); /* of the lock; the rest is on the disk of ours */
+             w.folder); /* for the lock; everything else is on the test's disk */
     FILE *empty = fopen(w.path, "we");
     bool good = empty != NULL && fclose(empty) == 0;
     while (good && ret->cuts < cuts) {

@@ -1,4 +1,4 @@
-/* power_world.h: a controller's writing, cut off from power again and again; what was acknowledged is looked for. */
+/* power_world.h: a controller writes, and its power is cut again and again. Everything that was acknowledged must be there. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,8 +9,8 @@ struct power_world_result {
         in_doubt_kept; /* commits under way when the power went, and those that are there */
     uint64_t commits, checkpoints, seals, full; /* full: commits refused for want of room */
     uint64_t given_back;                        /* pages */
-    char words[256];                            /* of what went wrong; empty: nothing */
+    char words[256];                            /* of the first error; empty: none */
 };
 
-/* One file lives through `cuts` power cuts; another begins after each 50. lies: the disk says "synced" and isn't. */
+/* One file lives through `cuts` power cuts; another begins after each 50. lies: the disk reports "synced" without a sync. */
 void power_world_run(uint64_t seed, uint64_t cuts, bool lies, struct power_world_result *ret);

@@ -1,5 +1,5 @@
-/* sanitized.h: is this build under a sanitizer? It looks for bugs of memory or of threads and takes four times as long, so what a
- * test draws by chance is drawn less often there. How often bugs of the algorithm show, the other build tells. */
+/* sanitized.h: is this build under a sanitizer? Such a build looks for bugs of memory or threads, and takes four times as long.
+ * So it draws fewer random worlds. The other build shows how often bugs of the algorithm occur. */
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -10,5 +10,5 @@
 #define SANITIZED 0
 #endif
 
-/* So many of `all` seeds, whose worlds differ by chance alone. */
+/* The share of `all` seeds that is played, if their worlds differ only by chance. */
 #define DRAWS(all) (SANITIZED ? ((all) + 3) / 4 : (all))

@@ -1,5 +1,5 @@
-/* test_abi.c: the plugin tables as declared. Their sizes and offsets are asserted where they are declared, so
- * compiling this is most of the test; what is left is that a value travels through each kind of descriptor. */
+/* test_abi.c: the plugin tables as declared. Their sizes and offsets are asserted where they are declared, so compiling this is
+ * most of the test. The rest is that a value passes through each kind of descriptor. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "plugin/abi_net.h"
 #include "plugin/abi_profiler.h"
 
-/* The type is one byte up to v4 and eight from v5 on: whoever reads eight of a v4 descriptor gets its padding, too. */
+/* The type is one byte up to v4 and eight from v5 on: a read of eight bytes from a v4 descriptor includes its padding. */
 static void type_grows_in_v5(void **state)
 {
     struct nccl_event_descriptor_v4 four;

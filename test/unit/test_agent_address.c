@@ -1,5 +1,5 @@
-/* A NIC's probes follow it to another address only after that address answered. A probe that somebody caught and sent on from
- * an address of his own, as often as he likes, moves nothing: else he had all probes of that NIC from then on. */
+/* A NIC's probes follow it to another address only after that address answered. An attacker may catch a probe and send it again
+ * from an address of his own, as often as he likes: that changes nothing. Otherwise he would get all probes to that NIC. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static int end(void **state)
     return 0;
 }
 
-/* One of NIC 1 comes from 10.0.0.`last`. True: it was an answer about an address, and nothing else. */
+/* A packet of NIC 1 comes from 10.0.0.`last`. True: it was an answer about an address, and nothing else. */
 static bool comes(uint8_t last, enum probe_type type, uint32_t number)
 {
     const struct agent_receive r = {
@@ -58,7 +58,7 @@ static bool probed_at(uint8_t last)
     return more[1].address4.s_addr == htonl(0x0a000000u + last);
 }
 
-/* What was asked there last; 0: nothing. */
+/* The last question to that address; 0: none. */
 static uint32_t asked(uint8_t last)
 {
     for (uint32_t i = 0; i < AGENT_MOVE_MAX; i++) {
@@ -86,8 +86,7 @@ static void an_answer_counts_from_where_it_was_asked(void **state)
     (void)comes(NEW, PROBE_PAIR, 0);
     const uint32_t stranger = asked(STRANGER), new = asked(NEW);
     assert_true(stranger != 0 && new != 0 && stranger != new);
-    assert_false(
-        comes(STRANGER, PROBE_ANSWER, new)); /* what the NIC answered, caught and sent on */
+    assert_false(comes(STRANGER, PROBE_ANSWER, new)); /* the NIC's answer, caught and sent again */
     assert_false(comes(NEW, PROBE_ANSWER, new + 1));
     assert_false(comes(NEW, PROBE_QUERY, new)); /* our own question */
     assert_true(probed_at(LISTED));

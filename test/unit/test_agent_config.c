@@ -1,4 +1,4 @@
-/* The agent's file: what a person gets wrong in it is refused where it stands. */
+/* The agent's file: an error in it is refused, with its place. */
 #include "service/agent/config.h"
 
 #include <setjmp.h>
@@ -114,7 +114,7 @@ static void test_the_class_of_jobs(void **state)
     }
 }
 
-/* Ids in the worst order: a list of a hundred thousand NICs must not hold an agent up for minutes. */
+/* Ids in the worst order: a list of a hundred thousand NICs must not delay an agent by minutes. */
 static void test_a_long_list_backwards(void **state)
 {
     enum { COUNT = 20000 };
@@ -144,7 +144,7 @@ static void write_file(const char *path, const char *text)
     fclose(file);
 }
 
-/* As an agent and one of before it leave them: the list has what both read, keys count for the list of their version. */
+/* Files of this agent and of an older one: the list has what both read, and keys count for the list of their version. */
 static void test_keys_beside_the_list(void **state)
 {
     static const char *const keys =

@@ -1,4 +1,4 @@
-/* Whether packets of full size reach another host: what comes back for short ones tells nothing of them. */
+/* Do packets of full size reach another host? Answers to short packets are no evidence for that. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 enum { PACKETS_MAX = 16 };
 
-/* A host that answers what it is told to answer, and the one that tries it. */
+/* A host that gives the ordered answers, and a host that tries to reach it. */
 struct world {
     struct agent_reach reach;
     int other;
@@ -42,7 +42,7 @@ static void begin(struct world *w)
     reach_begin(&w->reach, w->now);
 }
 
-/* So much later; what has come to the other host by then. */
+/* Lets time pass. Reads the packets that have come to the other host by then. */
 static bool pass(struct world *w, int64_t ms)
 {
     static char packet[65536];
@@ -79,7 +79,7 @@ static void end(struct world *w)
     close(w->other);
 }
 
-/* A second short packet goes because the answer to the first one is late. Both answers come; of full ones none. */
+/* A second short packet is sent because the answer to the first one is late. Both answers come. No full packet is answered. */
 static void late_answers_are_none_to_full_packets(void **state)
 {
     struct world w;

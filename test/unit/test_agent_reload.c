@@ -1,4 +1,5 @@
-/* test_agent_reload.c: a reload that fails changes nothing, and none leaves anything in the arena, which is never given back. */
+/* test_agent_reload.c: a reload that fails changes nothing, and no reload leaves anything in the arena, whose memory is never
+ * given back. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -18,10 +19,10 @@
 
 static char folder[] = "/tmp/foliot-reload-XXXXXX", config_path[64];
 static struct agent agent;
-static int node_error; /* what the node says of new peers */
+static int node_error; /* the node's answer to new peers */
 static uint32_t followed;
 
-/* What a reload tells, to nobody here. */
+/* Replaced functions that a reload calls. */
 int __wrap_node_on_peers(struct node *n, struct mono now, const struct mesh_fleet *fleet);
 void __wrap_recorder_append(struct recorder *r, enum node_event_kind kind, struct mono now,
                             const void *data);
@@ -168,7 +169,7 @@ static void what_the_node_refuses_is_not_in_force(void **state)
     assert_int_equal(agent.config->peer_count, peers + 1);
 }
 
-/* Two lists go to the arena: it has room for neither, then for the peers' alone. */
+/* Two lists go to the arena: first it has room for neither, then only for the peers'. */
 static void without_memory_the_old_list_stays(void **state)
 {
     static void *taken[512];

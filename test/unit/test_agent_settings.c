@@ -1,4 +1,4 @@
-/* test_agent_settings.c: the fleet's configuration as an agent follows it, also one of a controller of another version. */
+/* test_agent_settings.c: how an agent follows the fleet's configuration, also that of a controller of another version. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,14 +22,14 @@ int __wrap_node_on_settings(struct node *n, struct mono now, const struct node_s
 void __wrap_recorder_append(struct recorder *r, enum node_event_kind kind, struct mono now,
                             const void *data);
 
-/* Of an agent whose version takes 4 to 24. */
+/* An agent whose version takes 4 to 24. */
 int __wrap_node_on_settings(struct node *n, struct mono now, const struct node_settings *settings)
 {
     const uint32_t ring = settings->ring_peers;
 
     (void)n;
     (void)now;
-    assert_memory_equal(settings, &recorded, sizeof(recorded)); /* a replay sees the same */
+    assert_memory_equal(settings, &recorded, sizeof(recorded)); /* a replay gets the same */
     assert_true(ring <= NIC_EDGE_MAX && settings->flap_limit <= 100000);
     if (ring != 0 && (ring < 4 || ring > 24 || ring % 2 != 0)) {
         return -EINVAL;
@@ -104,7 +104,7 @@ static void in_force(enum switch_mode mode, uint32_t ring_peers, uint32_t flap_l
     assert_int_equal(own->beat_ms, 4000);
 }
 
-/* An upgraded agent, a controller that isn't yet: its jobs stay off, also where the agent starts with what is on its disk. */
+/* An upgraded agent and an older controller: its jobs stay off, also if the agent starts with the file on its disk. */
 static void one_bad_value_leaves_the_others(void **state)
 {
     static const char ring[] = "ring_peers 2: this agent has no such value";
@@ -127,14 +127,14 @@ static void each_value_is_refused_by_itself(void **state)
     (void)state;
     take(SWITCH_OFF, 6, 200000);
     in_force(SWITCH_OFF, 6, 0, "flap_limit 200000: this agent has no such value");
-    take(SWITCH_OFF, UINT32_MAX - 3, 7); /* with more added it would be small */
+    take(SWITCH_OFF, UINT32_MAX - 3, 7); /* if more were added it would be small */
     in_force(SWITCH_OFF, 0, 7, "ring_peers 4294967292: this agent has no such value");
     take(UINT32_MAX, UINT32_MAX, UINT32_MAX);
     in_force(SWITCH_OFF, 0, 0,
              "mode 4294967295, flap_limit 4294967295, ring_peers 4294967295: this agent has no "
              "such value");
     take(SWITCH_OBSERVE, 8, 0);
-    take(SWITCH_FULL + 1, 8, 0); /* the one before stays, and after a start jobs may do least */
+    take(SWITCH_FULL + 1, 8, 0); /* the one before stays, and after a start jobs may do the least */
     in_force(SWITCH_OBSERVE, 8, 0, "mode 5: this agent has no such value");
     agent_settings_close(&agent);
     agent.settings = (struct agent_settings){0};

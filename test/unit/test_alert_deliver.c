@@ -1,5 +1,5 @@
-/* Notices reach their receivers, in order, also after failures; nothing of a secret is said. The receivers are
- * small servers on the loopback, answering as told. */
+/* Notices reach their receivers, in order, also after failures, and no text contains a secret. The receivers are small servers on
+ * the loopback with chosen answers. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static struct server {
     uint16_t port;
     pthread_t thread;
     bool smtp;
-    int statuses[REQUEST_MAX]; /* answered in turn; 0: 200 */
+    int statuses[REQUEST_MAX]; /* answers in turn; 0: 200 */
     int count;
     char heads[REQUEST_MAX][2048], bodies[REQUEST_MAX][8192];
 } server;
@@ -46,7 +46,7 @@ static void on_trouble(void *context, const struct deliver_trouble *t)
     pthread_mutex_unlock(&lock);
 }
 
-/* Reads up to the end of a head or of lines; a request at a time is all that a connection has. */
+/* Reads up to the end of a head or of lines. A connection has one request at a time. */
 static size_t read_until(int fd, char *text, size_t size, const char *end)
 {
     size_t used = 0;
@@ -288,7 +288,7 @@ static void the_queue_is_bounded_and_loss_is_said(void **state)
 
     trouble_count = given_up = 0;
     snprintf(r.name, sizeof(r.name), "nobody");
-    snprintf(r.url, sizeof(r.url), "http://127.0.0.1:1/T0KEN"); /* nobody listens there */
+    snprintf(r.url, sizeof(r.url), "http://127.0.0.1:1/T0KEN"); /* there is no server */
     struct deliver *d = deliver_start(&r);
     for (uint64_t k = 1; k <= DELIVER_QUEUE_MAX + 40; k++) {
         n = notice(k, ALERT_OPENED);

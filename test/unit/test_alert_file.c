@@ -1,4 +1,4 @@
-/* alerts.yaml: what may stand there, and that each mistake is named with its place. */
+/* alerts.yaml: its valid content, and an error with its place for each mistake. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -162,7 +162,7 @@ static void mistakes_are_named_with_their_place(void **state)
     refused("- 1\n", "a.yaml:1:1: expected a map");
 }
 
-/* Secrets that are in the file itself are not in complaints either. */
+/* Secrets in the file are not repeated in errors. */
 static void urls_are_not_repeated(void **state)
 {
     struct config_error error;

@@ -1,5 +1,4 @@
-/* The rules that come with Foliot, over whole fleets: nobody is woken by a healthy one, everybody hears of each
- * fault, and once. */
+/* Foliot's built-in rules over whole fleets: a healthy fleet gives no page, and each fault gives one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,7 +90,7 @@ static void two_faults_at_once_are_two_pages(void **state)
     assert_int_equal(world.pages, 2);
 }
 
-/* Some of those who miss a path know which trunk it is, others only that it is dead. */
+/* Some of the hosts that miss a path know which trunk it is, others only that it is dead. */
 static void dead_paths_without_a_suspect_are_of_the_trunk_that_broke_with_them(void **state)
 {
     for (int first = 0; first < 2; first++) {
@@ -105,7 +104,7 @@ static void dead_paths_without_a_suspect_are_of_the_trunk_that_broke_with_them(v
             world_run(&world, mono_add(world.now, span_ms(20)));
         }
         world_run(&world, mono_add(world.now, span_ms(5000)));
-        /* one that died later is a thing of its own */
+        /* one that died later is separate */
         world_finding(&world, 30, FINDING_PATH_DEAD, 240, 80, ELEMENT_UNKNOWN, NULL, false, 600);
         world_run(&world, mono_add(world.now, span_ms(5000)));
         assert_int_equal(world.pages, 1);
@@ -133,7 +132,7 @@ static void fifty_flaps_are_one_page(void **state)
     assert_string_equal(world.page_cause, "host0/ib5");
 }
 
-/* ---- each default rule fires when its fault is there ------------------------------------------------------------ */
+/* ---- each default rule fires at its fault --------------------------------------------------------------------------- */
 
 static bool fired(const char *rule)
 {
@@ -148,7 +147,7 @@ static bool fired(const char *rule)
     return false;
 }
 
-/* The fault of a finding rule is its finding, as its rule wants it. */
+/* The fault of a finding rule is the finding that the rule wants. */
 static void cause_finding(const struct alert_rule *r)
 {
     uint32_t kind = 0, suspect = ELEMENT_UNKNOWN;
@@ -203,7 +202,7 @@ static void each_default_rule_fires_when_its_fault_is_there(void **state)
                 world.hosts[1].away_until_ns = INT64_MAX;
             } else if (r->condition != ALERT_ON_FINDING) {
                 for (int part = 0; part < 6;
-                     part++) { /* louder than the healthy report of the same minute */
+                     part++) { /* worse than the healthy report of the same minute */
                     cause_series(r, minute);
                     world_run(&world, mono_add(world.now, span_s(10)));
                     for (uint32_t h = 0; h < world.host_count; h++) {

@@ -1,4 +1,4 @@
-/* All of alerting together: a file, facts, notices at a command; what survives a restart and a reload. */
+/* All of alerting together: a file, facts, notices at a command; the state that survives a restart and a reload. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -126,7 +126,7 @@ static void with_command(void)
 {
     with_receiver("cat >>$0");
 }
-/* A command may get no processor for longer than who ends waits for it. */
+/* A command may get no processor for longer than the end waits for it. */
 static void wait_for(const char *text)
 {
     for (int i = 0; i < 60000 && strstr(out_text(), text) == NULL; i++) {
@@ -165,7 +165,8 @@ static void a_fact_becomes_a_notice(void **state)
     assert_int_equal(incidents, 1);
 }
 
-/* The receiver's entry was wrong: its page waits, and comes once the file is mended; so does what was decided just before. */
+/* The receiver's entry was wrong: its page waits, and comes once the file is right. So does a notice that was decided just
+ * before. */
 static void what_waits_outlives_a_reload(void **state)
 {
     with_receiver("exit 1");
@@ -214,7 +215,7 @@ static void a_restart_tells_nobody_twice_and_numbers_go_on(void **state)
     alerting_free(g);
 }
 
-/* It had come back and hadn't lasted yet when the rules changed: then somebody is woken all the same. */
+/* It had come back, but had not lasted yet when the rules changed: its page is sent nevertheless. */
 static void a_page_that_is_owed_outlives_a_reload(void **state)
 {
     struct alerting *g = start(NULL);
@@ -228,7 +229,7 @@ static void a_page_that_is_owed_outlives_a_reload(void **state)
     assert_int_equal(alerting_reload(g, now, UTC), 0);
     for (int s = 0; s < 31; s++) {
         assert_true(s == 30 || strstr(said, "reopened (page)") == NULL);
-        link_down(g, 3, FINDING_OPENED); /* it reports on */
+        link_down(g, 3, FINDING_OPENED); /* it goes on reporting */
         run(g, 10 * NS_PER_S);
     }
     assert_non_null(strstr(said, "incident 1 reopened (page)"));
@@ -282,7 +283,7 @@ static void a_start_with_a_bad_file_takes_the_rules_of_the_last_run(void **state
         assert_true(alerts_next_alert(alerting_engine(g), &cursor, &alert));
     } while (strcmp(alert.rule_name, "rules-refused") != 0);
     free(saved);
-    saved = save(g); /* and so does the start after that */
+    saved = save(g); /* and so does the next start */
     assert_non_null(strstr(saved, "name: own"));
     alerting_free(g);
     free(saved);
@@ -304,7 +305,7 @@ static void silences_survive_and_go(void **state)
     g = start(saved);
     link_down(g, 3, FINDING_OPENED);
     run(g, 60 * NS_PER_S);
-    /* Without a table of names an alert knows its NIC alone, not its host: the silence is by element then. */
+    /* Without a table of names an alert knows only its NIC, not its host: then the silence is by element. */
     free(saved);
     saved = save(g);
     assert_non_null(strstr(saved, "\"why\":\"new cables\""));

@@ -1,5 +1,5 @@
-/* test_audit_cohort.c: who decides what is usual: hosts, each with one vote, however many parts it has or claims to have;
- * whose an identity is that two hosts have; ports that half of the hosts use. */
+/* test_audit_cohort.c: which hosts decide what is usual: each has one vote, however many parts it has or claims. If two hosts
+ * have one identity, whose it is. Ports that half of the hosts use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +80,7 @@ static void add_gpu(struct sheet *s, int number, const char *vbios)
     add(s, FACT_GPU_VBIOS, subject, vbios);
 }
 
-/* The last host has more GPUs than all others together, and another video BIOS: it is the one that differs. */
+/* The last host has more GPUs than all others together, and another video BIOS: it is the host that differs. */
 static void test_hosts_vote(void **state)
 {
     struct world *w = begin();
@@ -99,7 +99,7 @@ static void test_hosts_vote(void **state)
     done(w);
 }
 
-/* One part of one host, and two of eight on a host by itself. */
+/* One part of one host, and two of eight on one host alone. */
 static void test_parts_of_hosts(void **state)
 {
     struct world *w = begin();
@@ -135,7 +135,7 @@ static void add_edge(struct sheet *s, int number, long long delay_ns)
     add(s, FACT_EDGE, subject, text);
 }
 
-/* A host with many neighbours and long ways doesn't make long ways the usual ones. */
+/* A host with many neighbours and long ways doesn't make long ways usual. */
 static void test_medians_by_host(void **state)
 {
     struct world *w = begin();
@@ -156,11 +156,11 @@ static void test_medians_by_host(void **state)
     done(w);
 }
 
-/* Who has had an identity for long is not the copy, whoever claims to be it now. */
+/* The host that has had an identity for longer is not the copy, whichever host claims it now. */
 static void test_first_owner(void **state)
 {
     const int64_t day = INT64_C(86400000000000);
-    /* of host 0 and 1: since when; then what becomes of both */
+    /* of hosts 0 and 1: since when; then the results of both */
     static const struct {
         int64_t since[2];
         enum audit_status status[2];
@@ -184,7 +184,7 @@ static void test_first_owner(void **state)
     }
 }
 
-/* As many other hosts use the port as don't: nobody knows whether it is used. */
+/* As many other hosts use the port as don't: it isn't known whether it is used. */
 static void test_tie_of_ports(void **state)
 {
     for (int up = 0; up < HOSTS; up++) {
@@ -203,7 +203,7 @@ static void test_tie_of_ports(void **state)
     }
 }
 
-/* A host with very many parts: there is room for what comes of them, and the other hosts' results are there. */
+/* A host with very many parts: there is room for its results, and the other hosts' results are there. */
 static void test_room(void **state)
 {
     struct world *w = begin();
@@ -225,7 +225,7 @@ static void test_room(void **state)
     done(w);
 }
 
-/* A site's limits hold for what is compared with others, too. */
+/* A site's limits also apply to comparisons with others. */
 static void test_limits_of_a_site(void **state)
 {
     struct world *w = begin();
@@ -255,7 +255,7 @@ static void test_limits_of_a_site(void **state)
     done(w);
 }
 
-/* Two hosts with as many are no lemons: the fleet is ill. */
+/* Two hosts with equally many are no lemons: the fleet is at fault. */
 static void test_many_incidents_are_nobodys(void **state)
 {
     struct world *w = begin();

@@ -1,5 +1,4 @@
-/* test_audit_fleet.c: what an audit of a fleet adds to judging: sheets by parts, hosts without a sheet, two looks,
- * the gate. */
+/* test_audit_fleet.c: what an audit of a fleet adds to judging: sheets in parts, hosts without a sheet, two looks, the gate. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +49,7 @@ static void test_parts_and_back(void **state)
         assert_true(sheet_part_facts(text[part], size) >= (size > 0 ? 2 : 1));
         sheet_part_decode(back, text[part], size);
         assert_int_equal(sheet_part_by_name(sheet_part_name(part)), part);
-        /* without room it tells how much it takes, and writes no further */
+        /* without room it returns the size that it needs, and writes no further */
         char small[8] = "xxxxxxx";
         assert_int_equal(sheet_part_encode(s, part, small, 4), size);
         assert_string_equal(small + 4, "xxx");
@@ -68,7 +67,7 @@ static void test_parts_and_back(void **state)
     sheet_free(back);
 }
 
-/* Hosts of one kind differ in their own part and in nothing else that is kept. */
+/* Hosts of one kind differ only in their own part. */
 static void test_shared(void **state)
 {
     struct sheet *a = sheet_of(1), *b = sheet_of(2);
@@ -83,7 +82,7 @@ static void test_shared(void **state)
     sheet_free(b);
 }
 
-/* A counter in a part that is kept would be a new content with each look. */
+/* A counter in a kept part would make new content with each look. */
 static void test_counters_are_of_now(void **state)
 {
     static const char *const words[] = {"since boot", "times that", "in the log", "sent again"};
@@ -134,7 +133,7 @@ static struct audit_result *result(struct audit *a, const char *check, uint32_t 
     return NULL;
 }
 
-/* An audit without a matrix holds no host back for it; what is wrong in one that was measured does. */
+/* An audit without a matrix holds no host back for that. A fault in a measured matrix does. */
 static void test_matrix_where_measured(void **state)
 {
     struct sheet *one = sheet_of(1), *bad = sheet_of(2), *lost = sheet_of(3);
@@ -164,7 +163,7 @@ static void test_matrix_where_measured(void **state)
     sheet_free(lost);
 }
 
-/* What became of marks, and whom it is told of: an agent is old where nothing was marked, not where nothing is known. */
+/* Marks and their results: an agent counts as old if nothing was marked, not if nothing is known. */
 static void test_marks(void **state)
 {
 #define OF_MARKS                                                                                   \
@@ -222,7 +221,7 @@ static void test_marks(void **state)
     free(settings);
 }
 
-/* What a matrix found of one interface, and what it comes to. */
+/* A matrix's values for one interface, and the results. */
 static void test_matrix_words(void **state)
 {
 #define CELLS "cells 8, unmeasured 0, dead_out 0, dead_in 0, partners 0, "
@@ -240,7 +239,7 @@ static void test_matrix_words(void **state)
          "its receiving side alone"},
         {CELLS SENT ", out 90000, in 90000, limit 1000, bound 50", "be.matrix.delay", AUDIT_FAIL, 0,
          ""},
-        /* clocks that know little, or not for long: what they are off by makes the other side earlier */
+        /* clocks with wide or young bounds: their error makes the other direction earlier */
         {CELLS SENT ", out 90000, in -89000, limit 1000, bound 40000", "be.matrix.delay",
          AUDIT_UNKNOWN, REASON_CLOCK, "the clocks' bounds are 40000 ns: too wide to tell"},
         {CELLS SENT ", out 90000, in -88001, limit 1000, bound 40000", "be.matrix.delay",
@@ -259,7 +258,7 @@ static void test_matrix_words(void **state)
         {CELLS SENT ", out 100, in 90, limit 1000, bound 50, steady 1", "be.matrix.delay",
          AUDIT_PASS, 0, ""},
         {CELLS SENT, "be.matrix.delay", AUDIT_UNKNOWN, REASON_CLOCK, NULL},
-        /* lost packets: of few sent nobody knows, and one or two are none */
+        /* lost packets: with few packets it is unknown, and one or two losses don't count */
         {CELLS SENT, "be.matrix.loss", AUDIT_PASS, 0, ""},
         {CELLS "sent_out 400, lost_out 2, sent_in 400, lost_in 0", "be.matrix.loss", AUDIT_PASS, 0,
          ""},
@@ -277,7 +276,7 @@ static void test_matrix_words(void **state)
          0, NULL},
         {CELLS "sent_out 50, lost_out 30, sent_in 50, lost_in 30", "be.matrix.loss", AUDIT_FAIL, 0,
          ""},
-        /* what most of a leaf lose is nobody's own */
+        /* what most of a leaf lose is no NIC's own loss */
         {CELLS SENT ", shared 3", "be.matrix.loss", AUDIT_PASS, 0, ""},
         {CELLS SENT ", shared 40", "be.matrix.loss", AUDIT_WARN, 0,
          "40 more are lost with those of most interfaces of its leaf: a trunk is dead, or the leaf "
@@ -299,7 +298,7 @@ static void test_matrix_words(void **state)
          "be.matrix.reach", AUDIT_PASS, 0, "3 of 8 cells are not measured, most: busy"},
         {"cells 0, unmeasured 0, dead_out 0, dead_in 0, partners 0, " SENT, "be.matrix.reach",
          AUDIT_SKIP, 0, NULL},
-        /* what is no matrix's word is nobody's verdict */
+        /* text that is no matrix's gives no verdict */
         {"cells 8, unmeasured 9, dead_out 0, dead_in 0, partners 0, " SENT, "be.matrix.reach",
          AUDIT_UNKNOWN, 0, NULL},
         {CELLS SENT ", steady soon", "be.matrix.reach", AUDIT_UNKNOWN, 0, NULL},
@@ -326,9 +325,9 @@ static void test_matrix_words(void **state)
     }
 }
 
-/* Packets of some source ports were lost between two interfaces. What the second matrix has, too, is a failure where two partners
- * have it, else a warning; what it has not was chance, and leaves nothing; where the host was not measured again nobody
- * knows. */
+/* Packets of some source ports were lost between two interfaces. If the second matrix has it, too, it is a failure with two
+ * partners, else a warning. If it hasn't, it was chance, and leaves no result. If the host was not measured again, it is
+ * unknown. */
 static void test_a_path_or_chance(void **state)
 {
     static const struct {
@@ -371,7 +370,7 @@ static void test_a_path_or_chance(void **state)
     }
 }
 
-/* By one partner alone no interface fails, and it is measured again as one that did. */
+/* With one partner alone no interface fails. It is measured again like one that failed. */
 static void test_a_path_of_one_partner_is_measured_again(void **state)
 {
     struct audit_failure is;
@@ -404,12 +403,12 @@ static void test_missing_is_unknown(void **state)
     assert_int_equal(counts[AUDIT_UNKNOWN], CATALOGUE_COUNT);
     assert_int_equal(result(&a, "cfg.sw.kernel", 2)->reason, REASON_OLD_AGENT);
     assert_int_equal(gate_of(&a, 2).status, AUDIT_UNKNOWN);
-    /* nothing but skips is no pass */
+    /* only skips are no pass */
     for (uint32_t i = 0; i < a.count; i++) {
         a.results[i].status = AUDIT_SKIP;
     }
     assert_int_equal(gate_of(&a, 0).status, AUDIT_UNKNOWN);
-    /* one blocking check that nobody knows: none passes, whatever the others are */
+    /* one blocking check is unknown: no gate passes, whatever the others are */
     for (uint32_t i = 0; i < a.count; i++) {
         a.results[i].status = AUDIT_PASS;
     }
@@ -423,7 +422,7 @@ static void test_missing_is_unknown(void **state)
     sheet_free(one);
 }
 
-/* By host: both looks, the second alone, the first alone; then a host that no second look came of. */
+/* By host: both looks, only the second, only the first; then a host without a second look. */
 static void test_two_looks(void **state)
 {
     static const char *const id = "cfg.time.source";
@@ -446,7 +445,7 @@ static void test_two_looks(void **state)
         assert_int_equal(result(&a, id, k)->status, AUDIT_WARN);
         assert_true(result(&a, id, k)->seen_once);
     }
-    /* worse than the others at both, and bad enough at one: the warning tells it; a note of its own stays */
+    /* worse than the others in both looks, and bad enough in one: a warning with both; its own note stays */
     result(&a, id, 0)->status = result(&a, id, 2)->status = AUDIT_WARN;
     result(&a, id, 0)->note = "";
     result(&a, id, 2)->note = "suspect";
@@ -457,13 +456,13 @@ static void test_two_looks(void **state)
     result(&a, id, 0)->status = AUDIT_FAIL;
     looked[0] = false;
     audit_confirm_first(&a, first, 2, &again);
-    assert_int_equal(result(&a, id, 0)->status, AUDIT_UNKNOWN); /* which no gate lets in */
+    assert_int_equal(result(&a, id, 0)->status, AUDIT_UNKNOWN); /* and no gate passes it */
     assert_int_equal(result(&a, id, 0)->reason, REASON_TIMEOUT);
     judge_done(&a);
     sheet_free(one);
 }
 
-/* A failure of which the second look knows nothing is no warning: a gate would let the host in. */
+/* A failure without a result of the second look must not become a warning: a gate would let the host in. */
 static void test_second_look_without_an_answer(void **state)
 {
     struct sheet *one = sheet_of(1), *gone = sheet_of(1), *garbled = sheet_of(1);
@@ -503,7 +502,7 @@ static void test_second_look_without_an_answer(void **state)
                             i == 1 ? "bond1" : second.results[before - 1].subject);
         judge_done(&second);
     }
-    /* a second look by which it does not apply can't tell either: the delays of fewer NICs */
+    /* a second look in which the check doesn't apply can't decide either: the delays of fewer NICs */
     judge_sheets(&second, one, 1);
     result(&second, "cfg.nic.bond", 0)->status = AUDIT_SKIP;
     judge_sheets(&a, one, 1);
@@ -518,7 +517,7 @@ static void test_second_look_without_an_answer(void **state)
     sheet_free(garbled);
 }
 
-/* What one look alone has found fails nobody. */
+/* A finding of one look alone fails no host. */
 static void test_stopped_before_the_second_look(void **state)
 {
     struct sheet *one = sheet_of(1);
@@ -528,7 +527,7 @@ static void test_stopped_before_the_second_look(void **state)
     sheet_add(one, &(struct fact){FACT_BOND_DOWN, FACT_VALUE, "bond0", "eth1", ""});
     sheet_finish(one);
     const struct audit_failure first = {check_by_id("cfg.nic.bond"), 0, "bond0"};
-    for (int i = 0; i < 3; i++) { /* before all of it; before this host's; behind it */
+    for (int i = 0; i < 3; i++) { /* before all of it; before this host's; after it */
         const bool looked = i == 2;
         judge_sheets(&a, one, 1);
         if (i == 0) {

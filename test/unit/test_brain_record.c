@@ -1,5 +1,5 @@
-/* A fleet's brain, recorded and told again: the same answers, bit for bit. A recording that was cut, that has another byte
- * anywhere, or that somebody made up, is refused or told of, and crashes nobody. */
+/* A fleet's brain is recorded and replayed: the same answers, bit for bit. A recording that was cut, that has a changed byte, or
+ * that somebody made up, is refused or reported, and crashes no program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static uint32_t below(uint32_t bound)
     return (uint32_t)prng_below(&w.prng, bound);
 }
 
-/* ---- what alerts ask for: names that change while the fleet lives ---- */
+/* ---- questions of alerts: names that change while the fleet lives ---- */
 
 static bool nic_name(void *context, uint32_t nic, struct alert_nic *ret)
 {
@@ -215,7 +215,7 @@ static void people(void)
     }
 }
 
-/* A service level's round: its state goes in and comes out. */
+/* A round of a service level: its state goes in and comes out. */
 static void judge_level(void)
 {
     static struct level_state state;
@@ -235,7 +235,7 @@ static void judge_level(void)
     state = answer.level;
 }
 
-/* A configuration that three hosts try; a new trial each ten seconds. */
+/* Three hosts try a configuration; a new trial each ten seconds. */
 static void judge_trial(void)
 {
     static struct rollout_canary canaries[3];
@@ -254,7 +254,7 @@ static void judge_trial(void)
     }
     facts.age = mono_sub(w.now, began);
     for (uint32_t k = 0; k < 3; k++) {
-        const struct brain_canary told = {.host = 5 + k, /* 5 falls silent */
+        const struct brain_canary told = {.host = 5 + k, /* 5 becomes silent */
                                           .run = below(50) == 0 ? 2 : 1,
                                           .heard = true,
                                           .began = began,
@@ -274,7 +274,7 @@ static void second(void)
 {
     for (uint32_t h = 0; h < HOSTS; h++) {
         if (h != 5 ||
-            w.now.ns % (20 * NS_PER_S) < 8 * NS_PER_S) { /* one that falls silent now and then */
+            w.now.ns % (20 * NS_PER_S) < 8 * NS_PER_S) { /* one that becomes silent now and then */
             report(h);
         }
     }
@@ -299,7 +299,7 @@ static void second(void)
     }
 }
 
-/* Recorded from birth; the file is at w.path. */
+/* Recorded from the start; the file is at w.path. */
 static void live(uint64_t seed, uint32_t seconds)
 {
     const struct fleet_terms terms = {.beat = span_s(1), .report = span_s(1), .finding_max = 64};
@@ -362,7 +362,7 @@ static void on_answer(void *context, struct mono now, enum brain_fact fact,
     *told = hash_u64(*told, brain_answer_print(fact, answer));
 }
 
-/* 0: played, with its outcome; else why it was refused. */
+/* 0: played, with its outcome; else the reason of the refusal. */
 static int play(const uint8_t *bytes, size_t size, struct brain_outcome *o, uint64_t *ret_told)
 {
     struct brain_record *r = NULL;
@@ -388,7 +388,7 @@ static void test_told_again_it_answers_the_same(void **state)
         assert_int_equal(play(bytes, size, &o, &told), 0);
         assert_int_equal(o.damage, 0);
         assert_int_equal(o.different, 0);
-        assert_true(told == w.told); /* every answer, also of facts whose answers aren't recorded */
+        assert_true(told == w.told); /* every answer, also those that aren't recorded */
         assert_true(o.answers > 500 && o.events >= 4 && o.incidents > 20 && o.names > 20);
         verdicts |= w.verdicts;
         free(bytes);
@@ -396,7 +396,7 @@ static void test_told_again_it_answers_the_same(void **state)
     assert_int_equal(verdicts, 1 << ROLLOUT_WAIT | 1 << ROLLOUT_GOOD | 1 << ROLLOUT_BAD);
 }
 
-/* A simulated fleet whose NICs and trunks die: every fault is one incident with its name, and all of it is told again. */
+/* A simulated fleet whose NICs and trunks die: every fault is one incident with its name, and all of it is replayed. */
 static void test_a_fleet_with_faults(void **state)
 {
     struct brain_recorder *recorder = NULL;
@@ -408,7 +408,7 @@ static void test_a_fleet_with_faults(void **state)
         uint64_t seed;
         uint32_t hosts, seconds;
     } worlds[] = {{1, 48, 240},
-                  {2, 64, 40} /* was called by its host */,
+                  {2, 64, 40} /* had its host's name */,
                   {8, 64, 260} /* one alert stayed where it had guessed */};
     for (size_t k = 0; k < ARRAY_COUNT(worlds); k++) {
         assert_int_equal(brain_recorder_open(&recorder, w.path, 256 << 20, 0), 0);
@@ -430,7 +430,7 @@ static void test_a_fleet_with_faults(void **state)
     }
 }
 
-/* A brain of other rules isn't the one that was recorded: the comparison is able to fail. */
+/* A brain with other rules isn't the recorded one: so the comparison can fail. */
 static void test_another_answer_is_told(void **state)
 {
     struct brain_outcome o;
@@ -440,7 +440,7 @@ static void test_another_answer_is_told(void **state)
     (void)state;
     live(3, 20);
     uint8_t *bytes = load(w.path, &size);
-    /* the last byte of a segment is of an answer's print, or of what is told again: one of them is the former */
+    /* the last byte of a segment belongs to an answer's print, or to a fact: one of these is the former */
     for (uint64_t number = 0; at < size; number++) {
         struct brain_file_segment s;
         memcpy(&s, bytes + at, sizeof(s));
@@ -490,7 +490,7 @@ static void test_any_other_byte_is_told(void **state)
     free(bytes);
 }
 
-/* Whoever makes one up can make its sums, too: then it is played as far as it is such as a brain takes. */
+/* A made-up recording can have right sums, too: then it is played as far as a brain accepts it. */
 static void test_made_up_it_crashes_nobody(void **state)
 {
     size_t size = 0;
@@ -520,7 +520,7 @@ static void test_made_up_it_crashes_nobody(void **state)
     free(mad);
 }
 
-/* While it is written: what is whole of it is copied, and ends as it should. */
+/* While it is written: its complete part is copied, and ends properly. */
 static void test_a_copy_is_whole(void **state)
 {
     struct brain_outcome o;
@@ -543,7 +543,7 @@ static void test_a_copy_is_whole(void **state)
     assert_int_equal(access(w.copy, F_OK), -1);
 }
 
-/* It ends where its owner allows no more, and is whole up to there. */
+/* It ends where its owner allows no more, and is complete up to there. */
 static void test_a_full_one_is_whole(void **state)
 {
     struct brain_recorder *recorder = NULL;

@@ -1,5 +1,4 @@
-/* The clock page: readers see whole pages, the lines join, bounds grow with age, and any bytes are
- * safe. */
+/* The clock page: readers see complete pages, the lines join, bounds grow with age, and any bytes are safe. */
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -71,7 +70,7 @@ static void write_then_read(void **state)
     assert_memory_equal(&read, &page, sizeof(page));
     assert_true(clock_page_read_terms(&memory, &terms));
     assert_memory_equal(&terms, &page.terms, sizeof(terms));
-    memory.sequence |= 1; /* the writer died within a write */
+    memory.sequence |= 1; /* the writer died during a write */
     assert_false(clock_page_read(&memory, &read));
     clock_page_write(&memory, &page);
     assert_true(clock_page_read(&memory, &read));
@@ -158,7 +157,7 @@ static void quick_is_never_narrower(void **state)
     }
 }
 
-/* Across the lines' joints time only goes forward, nanosecond by nanosecond. */
+/* Across the joints of the lines time only goes forward, nanosecond by nanosecond. */
 static void lines_join(void **state)
 {
     struct clock_page_terms t = sample().terms;
@@ -189,7 +188,7 @@ static void nic_stamps(void **state)
     assert_int_equal(r.status, CLOCK_PAGE_UNKNOWN);
 }
 
-/* No bytes make the reader crash, loop or give a time with a bound that overflows. */
+/* No bytes make the reader crash, loop, or return a time with a bound that overflows. */
 static void any_bytes_are_safe(void **state)
 {
     static struct clock_page_memory memory;
@@ -231,7 +230,7 @@ static void *write_always(void *arg)
         page.utc_minus_fleet_ns = i;
         clock_page_write(&race->memory, &page);
         if (i % 8 == 0) {
-            /* else, under a sanitizer, a reader hardly ever finds the page whole */
+            /* else, under a sanitizer, a reader hardly ever finds the page complete */
             nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
         }
     }

@@ -1,5 +1,5 @@
-/* libfoliot-clock as a program sees it: before there is an agent, with one, when it dies, when its
- * successor comes, with rubbish in the file, across threads and fork. */
+/* libfoliot-clock from a program's side: before there is an agent, with one, after it died, with its successor, with garbage in
+ * the file, across threads and fork. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,8 +32,8 @@ static int64_t kernel_ns(clockid_t id)
     return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-/* libc's, of which no more than a millisecond passes from one look to the next: a page is old after two seconds, and a busy
- * machine may stand still for longer in the middle of a test. */
+/* Replaces libc's. At most a millisecond passes from one look to the next. A page is old after two seconds, and a busy machine
+ * may pause for longer in the middle of a test. */
 int clock_gettime(clockid_t id, struct timespec *ret)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -124,7 +124,7 @@ static struct clock_page page_now(int64_t x)
     return page;
 }
 
-/* As an agent starts: a new file, renamed over the old. */
+/* Starts an agent: a new file, renamed over the old one. */
 static struct clock_page_memory *agent_starts(uint64_t nonce, const struct clock_page *page)
 {
     const int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL, 0644);
@@ -148,7 +148,7 @@ static void agent_ends(struct clock_page_memory *memory)
     munmap(memory, CLOCK_PAGE_SIZE);
 }
 
-/* Each test as a new process would begin. */
+/* Begins each test like a new process. */
 static int forget(void **state)
 {
     for (int i = 0; i < PAGE_MAP_SLOTS; i++) {
@@ -175,7 +175,7 @@ static void no_agent(void **state)
     assert_int_equal(foliot_utc(0, &utc, &bound), -ENODATA);
 }
 
-/* Of the page, which bounds grow with: a machine may stand still between any two lines. */
+/* The age of the page, with which bounds grow: a machine may pause between any two lines. */
 static int64_t age_of(const struct foliot_time *t, int64_t x, const struct clock_page *page)
 {
     return t->estimate_ns - x - page->terms.written;
@@ -204,7 +204,7 @@ static void in_step(void **state)
     assert_int_equal(foliot_utc(now.estimate_ns, &utc, &bound), 0);
     assert_true(utc == now.estimate_ns - 7);
     assert_in_range(bound, 1000, 1000 + age_of(&now, x, &page) / 5000 + 1); /* 200 ppm of it */
-    /* an hour ago UTC may have been another */
+    /* an hour ago UTC may have been different */
     assert_int_equal(foliot_utc(now.estimate_ns - 3600 * NS_PER_S, &utc, &bound), 0);
     assert_true(bound > 700 * NS_PER_MS && bound < 750 * NS_PER_MS);
     agent_ends(memory);
@@ -231,7 +231,7 @@ static void earlier_stamps(void **state)
     assert_true(t.latest_ns >= before + x && t.earliest_ns <= after + x);
     assert_int_equal(foliot_from_nic("eth0", before, &t), FOLIOT_SYNCED);
     assert_true(t.estimate_ns == before + x);
-    /* What is not known isn't guessed. */
+    /* An unknown time isn't guessed. */
     assert_int_equal(foliot_from_nic("eth1", before, &t), FOLIOT_UNKNOWN);
     assert_int_equal(foliot_from_raw(before - 11 * NS_PER_S, &t), FOLIOT_UNKNOWN);
     assert_int_equal(foliot_from_raw(after + 3600 * NS_PER_S, &t), FOLIOT_UNKNOWN);
@@ -248,7 +248,7 @@ static void realtime_was_set(void **state)
     page.terms.pass_coarse -= NS_PER_S; /* set a second ahead since the agent looked */
     struct clock_page_memory *memory = agent_starts(2, &page);
     assert_int_equal(foliot_from_realtime(read_ns(CLOCK_REALTIME), &t), FOLIOT_UNKNOWN);
-    assert_int_equal(foliot_now(&t), FOLIOT_SYNCED); /* raw time doesn't care */
+    assert_int_equal(foliot_now(&t), FOLIOT_SYNCED); /* raw time isn't affected */
     page = page_now(0);
     page.realtime_since = page.terms.written - NS_PER_MS;
     clock_page_write(memory, &page);
@@ -280,16 +280,16 @@ static void the_agent_died_and_came_back(void **state)
     struct clock_page_memory *first = agent_starts(2, &page);
     assert_int_equal(foliot_now(&now), FOLIOT_HOLDOVER);
     agent_ends(first);
-    unlink(file); /* vanished: the old page goes on ageing */
+    unlink(file); /* removed: the old page goes on ageing */
     assert_int_equal(foliot_now(&now), FOLIOT_HOLDOVER);
     page = page_now(0);
     page.terms.timeline = 10;
     struct clock_page_memory *second = agent_starts(4, &page);
-    page_map.tried_ns = 0; /* in life: 100 ms later */
+    page_map.tried_ns = 0; /* in a running program: 100 ms later */
     (void)foliot_now(&now);
     assert_int_equal(foliot_now(&now), FOLIOT_SYNCED);
     assert_int_equal(now.timeline, 10);
-    for (uint64_t i = 11; i < 11 + 3 * PAGE_MAP_SLOTS; i++) { /* an agent that can't stay up */
+    for (uint64_t i = 11; i < 11 + 3 * PAGE_MAP_SLOTS; i++) { /* an agent that keeps failing */
         agent_ends(second);
         page = page_now(0);
         page.terms.timeline = i;
@@ -325,7 +325,7 @@ static void rubbish(void **state)
     assert_int_equal(foliot_now(&now), FOLIOT_UNKNOWN);
     clock_page_write(memory, &page);
     assert_int_equal(foliot_clock_open(), 0);
-    memset(memory, 0xff, CLOCK_PAGE_SIZE); /* overwritten under our feet */
+    memset(memory, 0xff, CLOCK_PAGE_SIZE); /* overwritten while it is mapped */
     assert_int_equal(foliot_now(&now), FOLIOT_UNKNOWN);
     memset(memory, 0xee, CLOCK_PAGE_SIZE);
     assert_int_equal(foliot_now(&now), FOLIOT_UNKNOWN);
@@ -378,7 +378,7 @@ static void threads_and_restarts(void **state)
     agent_ends(memory);
 }
 
-/* The child of a fork() in the middle of another thread's opening opens for itself. */
+/* A fork() in the middle of another thread's opening: the child opens for itself. */
 static void fork_is_safe(void **state)
 {
     const struct clock_page page = page_now(0);

@@ -1,4 +1,4 @@
-/* Reports sealed into chunks by the true thread: what one host sends is never the store's trouble. */
+/* Reports are sealed into chunks by the real thread: nothing that one host sends is the store's trouble. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #include "service/controller/history/worker.h"
 
 enum { HOSTS = 2, PATHS = 4200 };
-#define LONG_AGO (4 * 3600 * NS_PER_S) /* nobody waits for more of it */
+#define LONG_AGO (4 * 3600 * NS_PER_S) /* no more of it is expected */
 
 static char folder[64];
 static struct controller world;
@@ -180,7 +180,7 @@ static void seal_all(void)
     }
 }
 
-/* One report of 4,200 paths into one NIC, and it has four series of each: more than a section of a chunk holds. */
+/* One report of 4,200 paths into one NIC, with four series for each: more than a section of a chunk has room for. */
 static void more_series_than_a_chunk_holds(void **state)
 {
     const int64_t at = controller_utc_ns() - LONG_AGO;
@@ -199,11 +199,12 @@ static void more_series_than_a_chunk_holds(void **state)
     assert_int_equal(waiting_reports(&hosts[0]) + waiting_reports(&hosts[1]), 0);
     assert_int_equal(world.count.values_dropped, 4 * PATHS - CHUNK_SERIES_MAX);
     assert_int_equal(world.count.sealed, 2);
-    assert_true(hosts[0].history_ns != 0); /* people were told whose it is */
+    assert_true(hosts[0].history_ns != 0); /* the log named the host */
     assert_int_equal(hosts[1].history_ns, 0);
 }
 
-/* Path after path in a day, as where addresses of lanes change: each chunk of ten minutes is good, the day's has too many. */
+/* One path after the other in a day, as if addresses of lanes change: each chunk of ten minutes is good, the day's has too
+ * many. */
 static void more_series_in_a_day_than_a_chunk_holds(void **state)
 {
     const int64_t day = series_tiers[1].chunk_ns, from = (controller_utc_ns() / day - 2) * day;
@@ -259,7 +260,7 @@ static int see_run(void *context, const struct store_audit_run *run)
     return 0;
 }
 
-/* What audits keep is looked through after an audit's end, until all that is old has gone. */
+/* Kept audits are checked after an audit's end, until all old ones are removed. */
 static void old_audits_go_after_the_next_one(void **state)
 {
     enum { RUNS = 2500 };

@@ -1,4 +1,4 @@
-/* Configuration files: values, and complaints that name line, column, expected and found. */
+/* Configuration files: values, and errors with line, column, the expected and the found value. */
 #include "platform/config/config.h"
 
 #include <errno.h>
@@ -124,7 +124,7 @@ static void an_empty_file_is_an_empty_map(void **state)
     config_free(config);
 }
 
-/* A fleet's hosts as keys. Where each is compared with each, this takes minutes. */
+/* A fleet's hosts as keys. If each were compared with each, this would take minutes. */
 static void a_map_may_have_many_keys(void **state)
 {
     enum { COUNT = 200000 };

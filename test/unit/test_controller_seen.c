@@ -1,4 +1,4 @@
-/* Which controller an agent heard last, and how long ago: over restarts, and with a clock that is behind. */
+/* The controller that an agent heard last, and how long ago: over restarts, and with a clock that is behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static void what_was_heard_is_kept(void **state)
     assert_in_range(ago_ms, 90000, 92000 + 1000 * (time(NULL) - begin));
 }
 
-/* A host that boots with a clock from before: "just now" would accuse a controller that was gone when this one began. */
+/* A host that boots with an old clock: "just now" would accuse a controller that was gone when this one began. */
 static void a_clock_that_is_behind_accuses_nobody(void **state)
 {
     struct controller_seen s;

@@ -1,4 +1,4 @@
-/* test_devices.c: which interfaces count, and what sysfs says of them. */
+/* test_devices.c: which interfaces count, and their properties in sysfs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +76,7 @@ static void the_loopback_is_described_from_sysfs(void **state)
     assert_int_equal(devices[0].speed_mbps, 400000);
     assert_true(devices[0].guid == 0x02000000002aULL);
     snprintf(target, sizeof(target), "%s/devices/0000:3b:00.1", root);
-    assert_string_equal(devices[0].pci_path, target); /* the function, not what hangs on it */
+    assert_string_equal(devices[0].pci_path, target); /* the function, not the device behind it */
     assert_true(devices[0].loopback);
     assert_int_equal(devices_lanes(devices, 1), 8);
     devices[0].speed_mbps = 100000;
@@ -87,7 +87,7 @@ static void the_loopback_is_described_from_sysfs(void **state)
     assert_int_equal(system(path), 0);
 }
 
-/* 0 if the one that can carry is found alone, and any other by its name. */
+/* 0 if only the one that can carry is found, and any other by its name. */
 static int find_what_can_carry(void)
 {
     struct device devices[8];
@@ -128,7 +128,7 @@ static void nccls_family_is_taken(void **state)
     in_own_network(setup, find_by_family);
 }
 
-/* What a host with containers and a VPN has beside its NICs. */
+/* Interfaces beside the NICs on a host with containers and a VPN. */
 static void what_cannot_carry_is_left_out(void **state)
 {
     static const char *const setup =
@@ -148,7 +148,7 @@ static void what_cannot_carry_is_left_out(void **state)
     in_own_network(setup, find_what_can_carry);
 }
 
-/* By the kinds that the kernel tells: hardly a kernel has them all. */
+/* By the kinds that the kernel names: hardly any kernel has them all. */
 static void tunnels_switches_and_dead_ends_carry_nothing(void **state)
 {
     static const char *const dead_ends[] = {
@@ -182,7 +182,7 @@ static void tunnels_switches_and_dead_ends_carry_nothing(void **state)
     assert_true(links_carries(links, 2, "unknown"));
 }
 
-/* How `ip link add x0 type` goes on to make one of each kind; what this kernel hasn't is made by none. */
+/* The rest of `ip link add x0 type`, to make one of each kind. A kernel without a kind makes none of it. */
 static const char *const made[] = {
     "gre remote 10.9.0.2 local 10.9.0.1",
     "gretap remote 10.9.0.2 local 10.9.0.1",

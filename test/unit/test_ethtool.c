@@ -1,4 +1,4 @@
-/* Drivers' settings: answers built by libmnl, each cut at every byte; a module's memory; and a real veth where we may. */
+/* Drivers' settings: answers built by libmnl, each cut at every byte; a module's memory; and a real veth if that is allowed. */
 #include "platform/netlink/ethtool.h"
 
 #include <errno.h>
@@ -38,8 +38,8 @@ static size_t size_of(const struct message *m)
     return mnl_nlmsg_get_payload_len(m->h);
 }
 
-/* Whatever is missing at the end, the reader neither reads beyond it nor takes it for the whole; where it stops between two
- * attributes it may be a shorter answer. */
+/* If the end is missing, the reader neither reads beyond it nor takes it for complete. Between two attributes it may be a shorter
+ * answer. */
 #define REFUSES_CUTS(m, read, type)                                                                \
     for (size_t size = 0; size < size_of(m); size++) {                                             \
         void *copy = malloc(size + 1);                                                             \
@@ -82,7 +82,7 @@ static void test_fec(void **state)
     assert_int_equal(ethtool_read_fec(attributes(&m), size_of(&m), &fec), 0);
     assert_int_equal(fec.lost_blocks, -1);
 
-    begin(&m); /* a counter of another size, and one that is none */
+    begin(&m); /* a counter of another size, and an attribute that is no counter */
     mnl_attr_put_u32(m.h, ETHTOOL_A_FEC_ACTIVE, 50);
     nest = mnl_attr_nest_start(m.h, ETHTOOL_A_FEC_STATS);
     mnl_attr_put_u32(m.h, ETHTOOL_A_FEC_STAT_UNCORR, 3);
@@ -136,7 +136,7 @@ static void test_numbers(void **state)
     assert_int_equal(coalesce.adaptive_rx, 1);
     assert_int_equal(coalesce.adaptive_tx, -1);
 
-    begin(&m); /* nothing of what was asked */
+    begin(&m); /* nothing of the request */
     mnl_attr_put_u8(m.h, 1, 1);
     assert_int_equal(ethtool_read_pause(attributes(&m), size_of(&m), &pause), -EBADMSG);
     assert_int_equal(ethtool_read_rings(attributes(&m), size_of(&m), &rings), -EBADMSG);
@@ -204,7 +204,7 @@ static void test_module(void **state)
     memcpy(names + 20, "Mellanox        ", 16);
     memcpy(names + 40, "MCP1600-C003    ", 16);
     names[147 - 128] = 0xa0;
-    copper[3] = 0x0f; /* a cable without light has lost none */
+    copper[3] = 0x0f; /* a cable without light has lost no light */
     assert_false(module_has_lanes(copper));
     assert_int_equal(module_read(copper, names, NULL, &m), 0);
     assert_string_equal(m.part, "Mellanox MCP1600-C003");
@@ -223,7 +223,7 @@ static void test_module(void **state)
     assert_int_equal(module_read(copper, names, NULL, &m), -EBADMSG);
 }
 
-/* This kernel's own answers: a veth has channels and no FEC. 0: as they should be. */
+/* This kernel's own answers: a veth has channels and no FEC. 0: they are right. */
 static int ask_veth(void)
 {
     _Alignas(8) static uint8_t answer[ETHTOOL_ANSWER_MAX];

@@ -1,4 +1,4 @@
-/* test_eval_judge.c: what the lab's checker calls an error, a broken bound, a split fleet. */
+/* test_eval_judge.c: the lab's checker: an error, a broken bound, a split fleet. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

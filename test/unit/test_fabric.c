@@ -1,4 +1,4 @@
-/* Switches and trunks out of what hosts tell of their ways; what is on them out of what arrives. */
+/* Switches and trunks from hosts' reports of their ways, and their state from the packets that arrive. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "core/fleet/delay_code.h"
 #include "service/controller/fleet/ways.h"
 
-/* NIC 0 of h0 hangs on leafA, NIC 1 of h1 on leafB; two spines between them. */
+/* NIC 0 of h0 is on leafA, NIC 1 of h1 on leafB, with two spines between them. */
 enum { WAYS = 2, HOPS = 3 };
 static struct fleet_host hosts[2];
 static struct fleet_nic nics[2];
@@ -68,7 +68,7 @@ static int end(void **state)
     return 0;
 }
 
-/* Host i tells of its ways to the other NIC: by these switches each, numbers in `names` + 1. */
+/* Host i reports its ways to the other NIC: over these switches, as numbers in `names` + 1. */
 static void tell(uint32_t i, uint32_t *switches, size_t places, const char *const *names,
                  size_t name_count)
 {
@@ -97,7 +97,7 @@ static void tell(uint32_t i, uint32_t *switches, size_t places, const char *cons
     hosts[i].hop_count = WAYS;
 }
 
-/* As leaves answer: by an address, another one to each side. */
+/* As leaves answer: with an address, another one to each side. */
 static void tell_both(void)
 {
     const char *const one[] = {"10.0.0.1", "spine0", "172.16.0.9", "spine1"}, *const other[] = {
@@ -147,7 +147,7 @@ static void test_names(void **state)
     assert_int_equal(trunk("leafA", "spine1")->ways, 1);
 }
 
-/* A silent switch ends what is known; what contradicts itself names nothing; nobody speaks for another's NIC. */
+/* A silent switch ends the known part. A contradiction gives no name. No host names another's NIC. */
 static void test_unknown(void **state)
 {
     (void)state;
@@ -156,7 +156,7 @@ static void test_unknown(void **state)
     assert_int_equal(world.fabric->trunk_count, 0);
     assert_int_equal(world.fabric->switch_count, 1);
     assert_int_equal(world.fabric->switches[0].tier,
-                     0); /* of a way not known whole nothing is concluded */
+                     0); /* nothing follows from a way that isn't completely known */
     assert_int_equal(world.fabric->ways, 2);
     assert_int_equal(world.fabric->ways_known, 0);
     assert_null(ways_first_switch(&world, &nics[0]));
@@ -184,7 +184,7 @@ static void test_gone(void **state)
     assert_int_equal(trunk("leafA", "spine0")->ways, 1);
 }
 
-/* After a day it is forgotten, once somebody looks; the others are found as before. */
+/* After a day it is dropped at the next look. The others are found as before. */
 static void test_gone_for_long(void **state)
 {
     (void)state;
@@ -206,8 +206,8 @@ static void test_gone_for_long(void **state)
     assert_string_equal(fabric_trunk_state(trunk("leafA", "spine0")), "good");
 }
 
-/* One host's tables of made-up ways have filled the table. Those that it tells no more keep out none that is there, also while
- * somebody looks at them. */
+/* One host's tables of made-up ways have filled the table. Ways that it no longer reports keep no real way out, also during a
+ * look. */
 static void test_gone_make_room(void **state)
 {
     (void)state;
@@ -232,7 +232,7 @@ static void test_state(void **state)
     look();
     assert_string_equal(fabric_trunk_state(trunk("leafA", "spine0")), "good");
     assert_int_equal(trunk("leafA", "spine1")->owd_p99, delay_encode(6000));
-    /* h1 gets nothing over spine1: dead in that direction, all that the way passes and nothing else. */
+    /* h1 gets nothing over spine1: dead in that direction, for all that the way passes and nothing else. */
     paths[1][1].state = FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD;
     paths[1][0].state = FOLIOT__V1__PATH_STATE__PATH_STATE_LOSSY;
     paths[1][0].loss_ppm = 30000;
@@ -242,14 +242,14 @@ static void test_state(void **state)
     assert_string_equal(fabric_trunk_state(trunk("spine1", "leafA")), "good");
     assert_string_equal(fabric_trunk_state(trunk("leafA", "spine0")), "lossy");
     assert_int_equal(trunk("leafA", "spine0")->loss_ppm, 30000);
-    /* Nobody hears of h1 any more: not known, which is not good. */
+    /* h1 is no longer heard: unknown, which is not good. */
     hosts[1].reported = false;
     look();
     assert_string_equal(fabric_trunk_state(trunk("leafA", "spine0")), "unknown");
     assert_string_equal(fabric_trunk_state(trunk("spine0", "leafA")), "good");
 }
 
-/* One good way acquits what it shares with dead ones. */
+/* A good way acquits the parts that it shares with dead ones. */
 static void test_acquitted(void **state)
 {
     (void)state;
@@ -261,7 +261,7 @@ static void test_acquitted(void **state)
     assert_int_equal(trunk("leafA", "spine0")->dead, 1);
 }
 
-/* More trunks than there is room for at first; the table finds them all again. */
+/* More trunks than there is room for at first. The table finds them all again. */
 static void test_many(void **state)
 {
     char text[600][16];
@@ -272,7 +272,7 @@ static void test_many(void **state)
         names[i] = text[i];
     }
     for (uint32_t i = 0; i + 6 <= 600; i += 6) {
-        hosts[0].switches_named = 0; /* as of another host each time */
+        hosts[0].switches_named = 0; /* as from another host each time */
         tell(0, (uint32_t[]){i + 1, i + 2, i + 3, i + 4, i + 5, i + 6}, 6, names, 600);
     }
     assert_int_equal(world.fabric->trunk_count, 400);

@@ -1,4 +1,4 @@
-/* test_farewell.c: the paragraph at a job's end says what happened, and nothing that isn't known. */
+/* test_farewell.c: the paragraph at a job's end states what happened, and nothing that isn't known. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The name of a fault in the store: what the store refused, or a rollback took, is stored again. */
+/* The name of a fault in the store: if the store refused it, or a rollback removed it, it is stored again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,10 +96,10 @@ static void a_rollback_loses_no_name(void **state)
     assert_true(named());
     commit(false);
     assert_false(named());
-    fault_keep_name(&world, &host, &dead, true); /* it is told once more */
+    fault_keep_name(&world, &host, &dead, true); /* it is reported once more */
     commit(true);
     assert_true(named());
-    fault_keep_name(&world, &host, &dead, false); /* and it had none, after all */
+    fault_keep_name(&world, &host, &dead, false); /* and it had none in the end */
     commit(false);
     assert_true(named());
     fault_keep_name(&world, &host, &dead, false);
@@ -118,7 +118,7 @@ static void a_refused_name_is_stored_later(void **state)
     assert_true(named());
 }
 
-/* What is on the disk is not written with each report. */
+/* A name that is on the disk is not written with each report. */
 static void a_name_is_stored_once(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_hash_index.c: what was put is found, by any hash; what wasn't isn't. */
+/* test_hash_index.c: entries are found, with any hash; other keys aren't. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The agents' HTTP client beside our own server: with which certificate a call goes. */
+/* The agents' HTTP client with our own server: the certificate that a call uses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static void put(const struct world *w, const char *name, const char *text, char 
     assert_int_equal(tls_write_file(ret_path, text, strlen(text), 0600), 0);
 }
 
-/* A certificate for the host, on its disk; its serial number. */
+/* Puts a certificate for the host on its disk; returns its serial number. */
 static void certify(struct world *w, char ret_serial[TLS_SERIAL_SIZE])
 {
     struct tls_certificate read;
@@ -122,7 +122,7 @@ static void on_done(void *context, const struct http_result *result)
     assert_int_equal(result->status, 200);
 }
 
-/* One call; which certificate the server saw. */
+/* Makes one call; returns the certificate that the server saw. */
 static const char *called(struct world *w)
 {
     const struct http_call call = {.url = "https://" TLS_SERVER_NAME "/",
@@ -142,7 +142,7 @@ static const char *called(struct world *w)
     return w->serial;
 }
 
-/* The connection from before stayed open beside the new one, and every call after the next took it again. */
+/* The old connection stayed open beside the new one, and later calls took it again. */
 static void after_a_reset_the_new_certificate_is_shown_for_good(void **state)
 {
     struct world *w = *state;

@@ -1,4 +1,4 @@
-/* Our HTTP server and those who send or take slowly: who is cut off for whom. */
+/* Our HTTP server and clients that send or read slowly: which one is cut off for another. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -108,7 +108,7 @@ static void turn(const struct world *w)
     assert_true(sd_event_run(w->loop, 10000) >= 0);
 }
 
-/* All that it gets until the end, or until so much; the server has its turns meanwhile. */
+/* Reads until the end, or until so many bytes. Meanwhile the server has its turns. */
 static size_t take(const struct world *w, int i, size_t most)
 {
     static char bytes[1 << 16];

@@ -1,5 +1,5 @@
-/* The brain's door: each fact reaches the part that it is for, each answer comes from it, names are asked of whoever has
- * them, a witness sees all of it, and an answer's print is of all that it tells. */
+/* The brain's door: each fact reaches the right part, each answer comes from it, names are asked of their owners, a witness sees
+ * everything, and an answer's print covers everything in it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 static struct brain *brain;
 static struct mono now;
 static struct brain_answer answer;
-static uint8_t severity = ALERT_WARNING; /* of all rules; the least that a trial minds */
+static uint8_t severity = ALERT_WARNING; /* of all rules; the least that counts for a trial */
 
 /* What the witness saw. */
 static struct {
@@ -194,7 +194,7 @@ static void what_hosts_say_reaches_hosts(void **state)
     find(7, 1, FINDING_CLOSED);
     assert_int_equal(fleet_host_findings(f, 1), 0);
     find(7, 2, FINDING_OPENED);
-    tell(BRAIN_RUN, &(struct brain_run){1, 8}); /* its agent began anew */
+    tell(BRAIN_RUN, &(struct brain_run){1, 8}); /* its agent restarted */
     assert_int_equal(fleet_host_findings(f, 1), 0);
     find(8, 1, FINDING_OPENED);
     const uint32_t nics[] = {2, 3};
@@ -244,7 +244,7 @@ static void paths_reach_the_inquiry(void **state)
     const struct brain_place place = {.since = now, .route = route(0, 2)};
 
     (void)state;
-    tell(BRAIN_PATH, &path); /* nobody's: there is none yet */
+    tell(BRAIN_PATH, &path); /* nothing explains it yet */
     assert_int_equal(tell(BRAIN_PLACE, &place), 0);
     assert_null(brain_inquiry(brain));
     assert_int_equal(tell(BRAIN_INQUIRY, &(struct brain_inquiry){64, span_s(1)}), 0);
@@ -320,7 +320,7 @@ static void seconds(int count, bool slow)
     }
 }
 
-/* A host that is silent and a job that is slow, by their names; an alert ends with what it is about. */
+/* A silent host and a slow job, with their names. An alert ends with its subject. */
 static void hosts_and_jobs_have_names_and_go(void **state)
 {
     bool known = true;
@@ -350,7 +350,7 @@ static void hosts_and_jobs_have_names_and_go(void **state)
     assert_int_equal(alerts(), 0);
 }
 
-/* Two hosts accuse what is neither's: whose they are is asked. */
+/* Two hosts accuse an element that neither owns: the brain asks for its tenant. */
 static void whose_a_host_is_is_asked(void **state)
 {
     const struct alert_fleet names = {.tenant = tenant_of};
@@ -382,7 +382,7 @@ static void whose_a_host_is_is_asked(void **state)
     assert_int_equal(seen.tenant.tenant, 40 + seen.tenant.id);
 }
 
-/* Without names, or where the one who is asked has none. */
+/* Without names, or if the owner has no name for it. */
 static void a_name_that_nobody_has_is_not_known(void **state)
 {
     bool known = false;
@@ -465,7 +465,7 @@ static void an_alert_that_began_with_a_trial_is_bad(void **state)
     }
     assert_int_equal(tell(BRAIN_CANARY, &c), 1);
     assert_int_equal(answer.trial.facts.alerted, 1);
-    c.began = now; /* it was there before */
+    c.began = now; /* it existed before */
     tell(BRAIN_CANARY, &c);
     assert_int_equal(answer.trial.facts.alerted, 0);
     c = canary();
@@ -505,7 +505,7 @@ static void a_witness_sees_each_fact_and_its_answer(void **state)
 
 /* ---- prints ---- */
 
-/* Each byte of each of these is told: another one is another print. */
+/* Each byte of each of these is in the print: another byte gives another print. */
 #define TELLS(fact, field)                                                                         \
     do {                                                                                           \
         struct brain_answer other = a;                                                             \
@@ -592,7 +592,7 @@ static void a_print_is_of_all_that_an_answer_tells(void **state)
     by.alert.incident.acknowledged_by = "ada";
     assert_true(brain_answer_print(BRAIN_ALERTS_NEXT, &by) !=
                 brain_answer_print(BRAIN_ALERTS_NEXT, &why));
-    /* what was not answered is not told, whatever lies there; another fact is another answer */
+    /* an unanswered part is not in the print, whatever its bytes are; another fact gives another answer */
     struct brain_answer none = {.result = 0}, rest = {.result = 0};
     rest.host.host = 3;
     assert_true(brain_answer_print(BRAIN_HOSTS_NEXT, &none) ==

@@ -1,5 +1,5 @@
 /* Several faults of a fabric at once, and faults that recover in part (sim/incident_world.h): each has one incident with its
- * name, and nothing else has one. */
+ * name, and there is no other incident. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,21 +10,22 @@
 #include "sim/incident_world.h"
 
 static const struct incident_world_config worlds[] = {
-    /* three at once before all hosts have reported: two on one leaf were the leaf's */
+    /* three at once before all hosts have reported: two on one leaf were named as the leaf */
     {.seed = 3, .hosts = 64, .seconds = 40, .faults = 3},
-    /* who finds the second one guesses at trunks of the first one's spine: it was the spine */
+    /* hosts that find the second fault suspect trunks of the first one's spine: the spine was named */
     {.seed = 9, .hosts = 64, .seconds = 70, .faults = 3},
     {.seed = 8, .hosts = 64, .seconds = 60, .faults = 3},
     {.seed = 206, .hosts = 48, .seconds = 120, .faults = 2},
-    /* dead, then a share is lost: resolved after a minute, and back when the rule for losses had waited */
+    /* dead, then a share is lost: resolved after a minute, and open again when the rule for losses had waited */
     {.seed = 101, .hosts = 48, .seconds = 400, .faults = 1, .turns = true},
     {.seed = 103, .hosts = 48, .seconds = 400, .faults = 1, .turns = true},
     {.seed = 102, .hosts = 48, .seconds = 200, .faults = 3, .turns = true},
-    /* a trunk loses a share, and a second fault hides what told it from another one: it was the other one */
+    /* a trunk loses a share, and a second fault hides its difference from another trunk: that one was named */
     {.seed = 2102, .hosts = 48, .seconds = 470, .faults = 2, .turns = true},
-    /* guesses were a spine's. Some became a trunk that has an incident, the last others a NIC: the rest stayed the spine's */
+    /* guesses were a spine's. Some became a trunk with an incident of its own, the last ones a NIC: the rest stayed the
+     * spine's */
     {.seed = 2103, .hosts = 64, .seconds = 30, .faults = 3},
-    /* two of three trunks of a rail's spine: it was the spine, as nobody asked the other rail */
+    /* two of three trunks of a rail's spine: the spine was named, because the other rail was not asked */
     {.seed = 5209, .hosts = 48, .seconds = 90, .faults = 2, .turns = true},
 };
 

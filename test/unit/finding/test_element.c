@@ -1,4 +1,4 @@
-/* Elements keep what they are on their way: as JSON and back, and in words once. */
+/* Elements stay the same on their way: to JSON and back, and once in words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static const char *host_name(void *context, struct host_id host)
 {
     static char text[32];
     (void)context;
-    snprintf(text, sizeof(text), "clock of spine%u", host.index); /* names may look like anything */
+    snprintf(text, sizeof(text), "clock of spine%u", host.index); /* names may have any form */
     return text;
 }
 static const char *host_of(void *context, struct nic_id nic)

@@ -124,7 +124,7 @@ static void addresses_name_routers_without_numbers(void **state)
     assert_string_equal(text, "router 10.0.4.1");
 }
 
-/* Each kind with its numbers, in the words that operators read. */
+/* Each kind with its numbers, in the operators' words. */
 static void what_of_every_kind(void **state)
 {
     static const struct {
@@ -222,7 +222,7 @@ static void what_of_every_kind(void **state)
     }
 }
 
-/* Who and what it is about, with the fleet file's names, without, and where only some are known. */
+/* The hosts and elements of a finding: with the fleet file's names, without them, and with some of them. */
 static void both_ends_by_their_names(void **state)
 {
     static const struct finding_names none = {0}, all = {.nic = nic_name, .host = host_name};
@@ -257,7 +257,7 @@ static void both_ends_by_their_names(void **state)
     }
 }
 
-/* Boxes by name, by number, by address, or as good as nothing is known. */
+/* Boxes by name, by number, by address, or nearly unknown. */
 static void suspects_in_words(void **state)
 {
     static const struct finding_names names = {
@@ -287,7 +287,7 @@ static void suspects_in_words(void **state)
         element_text(&cases[i].e, &names, text, sizeof(text));
         assert_string_equal(text, cases[i].text);
     }
-    /* the switch's port that a NIC hangs on, where somebody knows it; and what isn't known is told as that */
+    /* the switch port of a NIC, if it is known; an unknown one is shown as unknown */
     finding_init(&f, FINDING_LINK_ERRORS, (struct mono){5});
     f.suspect = (struct element){.kind = ELEMENT_NIC, .a = {PLACE_NIC, 2, {0}}};
     f.advice = ADVICE_CHECK_CABLE;
@@ -327,7 +327,7 @@ static void suspects_in_words(void **state)
     assert_string_equal(strstr(text, "; suspect"), "; suspect: unknown");
 }
 
-/* The other direction of what has a direction, and only of that. */
+/* The other direction of elements that have one, and only of those. */
 static void the_other_direction(void **state)
 {
     static const char *const words[] = {"unknown", "fine", "lossy", "dead", "unknown"};
@@ -349,7 +349,7 @@ static void the_other_direction(void **state)
     }
 }
 
-/* Fleet time stands in for UTC, the host's clock for both. */
+/* Without UTC fleet time is shown, without both the host's clock. */
 static void since_by_the_best_clock_there_is(void **state)
 {
     struct finding f = dead_path();
@@ -367,7 +367,7 @@ static void since_by_the_best_clock_there_is(void **state)
     assert_non_null(strstr(text, ", since 1970-01-02 00:00:00.000000 UTC;"));
 }
 
-/* A newer agent's kinds and advice, in the words of an older one. */
+/* Kinds and advice of a newer agent, in the words of an older one. */
 static void numbers_of_later_versions(void **state)
 {
     struct finding f;

@@ -1,4 +1,4 @@
-/* test_picture.c: the sentences of the picture in README are those that Foliot makes today. usage: test_picture docs/demo.svg */
+/* test_picture.c: the sentences in README's picture are those that Foliot makes today. usage: test_picture docs/demo.svg */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 static char picture[1 << 20];
 
-/* The picture's text: without tags, blanks as one, &gt; as >. */
+/* The picture's text: without tags, with single spaces, &gt; as >. */
 static void read_text(const char *path)
 {
     static char svg[1 << 20];
@@ -53,7 +53,7 @@ static void known_advice(const char *text)
     fail_msg("no advice begins so: %.60s", text);
 }
 
-/* "silent black hole (6 probes proven lost), 13 paths …": its numbers, in a finding of some kind, make the same words. */
+/* "silent black hole (6 probes proven lost), 13 paths …": a finding of some kind with these numbers gives the same words. */
 static void known_what(const char *text, size_t size)
 {
     char found[512], made[512];

@@ -1,5 +1,4 @@
-/* A port's downs are all counted, however late and few the events; messages are damped, counting
- * never. */
+/* All downs of a port are counted, however late and few the events are. Messages are damped; the count never is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +35,7 @@ static void look(int64_t at_ns, bool carrier, uint32_t downs)
     link_on_facts(port, facts.at, &facts);
 }
 
-/* Drains; how many messages of each kind. */
+/* Drains the messages, and counts those of each kind. */
 static int drained[LINK_MESSAGE_BACK + 1];
 static void drain(void)
 {
@@ -75,7 +74,7 @@ static void a_down_is_said_at_once_and_closed(void **state)
 static void downs_between_two_looks_count(void **state)
 {
     start();
-    look(NS_PER_S, true, 3); /* carrier was and is up: the counter alone tells */
+    look(NS_PER_S, true, 3); /* carrier was and is up: only the counter shows it */
     drain();
     assert_int_equal(report(NS_PER_S).downs, 3);
     assert_int_equal(drained[LINK_MESSAGE_DOWN], 1);
@@ -168,7 +167,7 @@ static void speed_loss_and_errors_are_news(void **state)
     assert_int_equal(drained[LINK_MESSAGE_ERRORS_END], 1);
 }
 
-/* A port sends into nothing while its cable is cut, and drops what finds a queue full: neither is a bad cable. */
+/* A port's packets are lost while its cable is cut, and it drops packets at a full queue: neither is a bad cable. */
 static void errors_while_down_and_drops_are_not(void **state)
 {
     start();
@@ -189,7 +188,7 @@ static void errors_while_down_and_drops_are_not(void **state)
     assert_int_equal(drained[LINK_MESSAGE_ERRORS], 1);
 }
 
-/* Drains to the last message of this kind. */
+/* Drains up to the last message of this kind. */
 static struct link_message last_of(enum link_message_kind kind)
 {
     struct link_message m, last = {.kind = UINT32_MAX};
@@ -221,7 +220,7 @@ static void the_windows_slide(void **state)
     assert_int_equal(report(86465 * NS_PER_S).flaps_day, 0);
 }
 
-/* More than are remembered one by one: hour and day count by the minute. */
+/* More than are kept one by one: for the hour and the day the counts of each minute are used. */
 static void ten_thousand_flaps_count_by_the_minute(void **state)
 {
     start();
@@ -232,14 +231,14 @@ static void ten_thousand_flaps_count_by_the_minute(void **state)
     assert_int_equal(report(end).flaps_minute, 100);
     assert_int_equal(report(end).flaps_hour, 6000);
     assert_int_equal(report(end).flaps_day, 10000);
-    /* two days later, by a clock that leaps: one flap is one */
+    /* two days later, by a clock that jumps: one flap is one */
     look(end + 3 * 86400 * NS_PER_S, true, 1);
     assert_int_equal(report(end + 3 * 86400 * NS_PER_S).flaps_hour, 1);
     assert_int_equal(report(end + 3 * 86400 * NS_PER_S).flaps_day, 1);
     assert_int_equal(report(end + 3 * 86400 * NS_PER_S).downs, 10001);
 }
 
-/* Minutes without flaps push the old ones out; and a minute may hold more than are remembered. */
+/* Minutes without flaps push the old ones out. A minute may have more flaps than are kept. */
 static void minutes_without_flaps_pass_too(void **state)
 {
     start();
@@ -254,7 +253,7 @@ static void minutes_without_flaps_pass_too(void **state)
     assert_int_equal(report(15 * NS_PER_S).flaps_hour, 5000);
 }
 
-/* Each up that followed a down is counted, too, as the kernel does. */
+/* Each up after a down is counted, too, as the kernel does. */
 static void ups_are_counted_with_the_downs(void **state)
 {
     static const struct {
@@ -262,12 +261,12 @@ static void ups_are_counted_with_the_downs(void **state)
         uint32_t downs;
         uint64_t downs_after, ups_after;
     } looks[] = {
-        {true, 3, 3, 3},   /* three times gone and back between two looks */
+        {true, 3, 3, 3},   /* down and up three times between two looks */
         {false, 1, 4, 3},  /* gone */
-        {false, 2, 6, 5},  /* back twice, and gone again */
+        {false, 2, 6, 5},  /* up twice, and down again */
         {true, 0, 6, 6},   /* back */
-        {false, 3, 9, 8},  /* gone, back, gone, back, gone */
-        {true, 2, 11, 11}, /* back, and twice more */
+        {false, 3, 9, 8},  /* down, up, down, up, down */
+        {true, 2, 11, 11}, /* up, and twice more */
     };
 
     start();
@@ -279,7 +278,7 @@ static void ups_are_counted_with_the_downs(void **state)
     }
 }
 
-/* Drivers that don't count, and devices made anew between two looks, which count from 0. */
+/* Drivers that don't count, and devices that were made again between two looks and count from 0. */
 static void downs_without_the_kernels_count(void **state)
 {
     start();
@@ -296,7 +295,7 @@ static void downs_without_the_kernels_count(void **state)
     assert_int_equal(report(5 * NS_PER_S).downs, 7);
 }
 
-/* Down and up again within the two seconds: nothing lasts, and nothing is said later. */
+/* Down and up again within the two seconds: nothing lasts, and nothing is reported later. */
 static void a_short_down_of_a_flapping_port_is_not_said(void **state)
 {
     start();
@@ -322,7 +321,7 @@ static void half_the_limit_is_calm(void **state)
     assert_int_equal(last_of(LINK_MESSAGE_CALM).numbers[0], 4);
 }
 
-/* An agent that starts late: times are of its start, not of the host's. */
+/* An agent that starts late: times count from its start, not from the host's. */
 static void times_begin_with_the_agent(void **state)
 {
     const int64_t begin = 5000 * NS_PER_S;
@@ -339,7 +338,7 @@ static void times_begin_with_the_agent(void **state)
     assert_int_equal(m.numbers[1], 4);
 }
 
-/* A device that is gone has no errors, and isn't well for that. */
+/* A removed device has no errors, but that doesn't mean that it is well. */
 static void errors_of_what_is_gone_do_not_end(void **state)
 {
     start();
@@ -398,7 +397,7 @@ static void what_changed_is_told_whole(void **state)
     assert_int_equal(m.numbers[1], 200000);
     assert_int_equal(m.numbers[2], 2);
     assert_int_equal(m.numbers[3], 1);
-    facts.speed_mbps = facts.width = 0; /* unknown is no change */
+    facts.speed_mbps = facts.width = 0; /* an unknown value is no change */
     look(3 * NS_PER_S, true, 0);
     drain();
     assert_int_equal(drained[LINK_MESSAGE_SPEED], 0);
@@ -407,7 +406,7 @@ static void what_changed_is_told_whole(void **state)
     assert_int_equal(report(3 * NS_PER_S).width, 1);
 }
 
-/* Messages that nobody drained: the newest sixteen stay, in order. */
+/* Messages that are not drained: the newest sixteen stay, in order. */
 static void the_oldest_messages_give_way(void **state)
 {
     struct link_message m;
@@ -453,7 +452,7 @@ static void few_errors_a_minute_are_no_news_and_many_are_each_time(void **state)
     }
 }
 
-/* A device made anew counts from 0: what was counted before stays in the sums. */
+/* A device that was made again counts from 0: earlier counts stay in the sums. */
 static void sums_outlive_the_device(void **state)
 {
     start();
@@ -477,14 +476,14 @@ static void sums_outlive_the_device(void **state)
     assert_int_equal(r.rx_drops, 31);
     assert_int_equal(r.tx_drops, 44);
     facts.rx_errors = 0, facts.tx_errors = 0, facts.rx_drops = 0,
-    facts.tx_drops = 1; /* behind our back */
+    facts.tx_drops = 1; /* without an event */
     look(5 * NS_PER_S, true, 0);
     r = report(5 * NS_PER_S);
     assert_int_equal(r.rx_errors, 3);
     assert_int_equal(r.tx_drops, 44);
 }
 
-/* What was counted before the agent came is not its. */
+/* Counts from before the agent's start don't belong to it. */
 static void only_what_came_since_the_start_counts(void **state)
 {
     link_free(port);

@@ -1,4 +1,4 @@
-/* What becomes of an RDMA port is told once each, with what was found and what was expected. */
+/* Each change of an RDMA port is reported once, with the found and the expected value. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,7 +106,7 @@ static void an_index_that_moved_while_it_was_down_is_told(void **state)
     look(1);
     expect(VERBS_EVENT_TROUBLE_END, VERBS_DOWN, 0, 0);
     expect(VERBS_EVENT_TROUBLE, VERBS_GID_MOVED, 5, 3);
-    look(3000); /* people have an hour to hear of it */
+    look(3000); /* a finding stays open for an hour */
     expect_nothing();
     look(600);
     expect(VERBS_EVENT_TROUBLE_END, VERBS_GID_MOVED, 5, 3);
@@ -168,22 +168,22 @@ static void a_smaller_mtu_is_at_odds(void **state)
     assert_int_equal(verbs_port_mtu_of(4191), 2048);
     assert_int_equal(verbs_port_mtu_of(300), 0);
     start();
-    facts.mtu = 1024; /* and its interface has room for more */
+    facts.mtu = 1024; /* and its interface has a larger MTU */
     look(1);
     expect(VERBS_EVENT_TROUBLE, VERBS_MTU, 1024, 4096);
     facts.interface_mtu = 1500;
     look(1);
     expect(VERBS_EVENT_TROUBLE_END, VERBS_MTU, 1024, 1024);
-    facts.sibling_mtu = 4096; /* and the others of this host have more */
+    facts.sibling_mtu = 4096; /* and the others of this host have a larger one */
     look(1);
     expect(VERBS_EVENT_TROUBLE, VERBS_MTU, 1024, 4096);
-    facts.mtu = 0; /* the library doesn't tell any more */
+    facts.mtu = 0; /* the library no longer reports it */
     look(1);
     expect(VERBS_EVENT_TROUBLE_END, VERBS_MTU, 0, 1024);
     expect_nothing();
 }
 
-/* Other numbers are told, and kept for who asks. */
+/* Other numbers are reported, and kept for questions. */
 static void an_mtu_at_odds_has_the_numbers_of_now(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void an_mtu_at_odds_has_the_numbers_of_now(void **state)
     assert_int_equal(port.trouble_since[VERBS_MTU].ns, facts.at.ns - 2 * NS_PER_S);
 }
 
-/* Nobody can mend the MTU of what isn't there. */
+/* The MTU of a missing device can't be repaired. */
 static void a_device_that_went_has_no_other_trouble(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void a_device_that_went_has_no_other_trouble(void **state)
     facts.present = true;
     look(1);
     expect(VERBS_EVENT_TROUBLE_END, VERBS_GONE, 0, 0);
-    expect(VERBS_EVENT_TROUBLE, VERBS_MTU, 1024, 4096); /* it still has that */
+    expect(VERBS_EVENT_TROUBLE, VERBS_MTU, 1024, 4096); /* this trouble still holds */
 }
 
 static void errors_of_the_cable_count_by_the_minute(void **state)
@@ -236,7 +236,7 @@ static void errors_of_the_cable_count_by_the_minute(void **state)
     facts.cable_errors += 10;
     look(5);
     expect(VERBS_EVENT_TROUBLE, VERBS_CABLE, 10, 0);
-    facts.cable_errors = 0; /* its driver was loaded anew */
+    facts.cable_errors = 0; /* its driver was loaded again */
     look(30);
     expect_nothing();
     look(60);
@@ -270,7 +270,7 @@ static void a_subnet_manager_may_be_missing_or_another(void **state)
     expect_nothing();
 }
 
-/* Who doesn't drain keeps the newest: each went down and came up again, with its own time. */
+/* Without draining the newest are kept: each went down and came up again, at its own time. */
 static void what_nobody_drains_is_dropped_from_the_oldest(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* From terms to pages: whatever the clock corrects, a reader who meets page after page sees time go
- * forward only, and ends on the clock's line. */
+/* From terms to pages: for any corrections of the clock a reader of page after page sees time go forward only, and ends on the
+ * clock's line. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static double line_value(const struct clock_line *line, int64_t c)
     return line->x_fraction + line->y * (double)(c - line->r.ns) + line->slew * (double)slewed;
 }
 
-/* Ticks with random corrections of up to `correction_ns`, some late, pages published late. */
+/* Ticks with random corrections of up to `correction_ns`. Some are late, and pages are published late. */
 static void never_backwards(double correction_ns, uint64_t seed)
 {
     struct page_maker maker;
@@ -111,7 +111,7 @@ static void a_clock_that_begins_anew_starts_afresh(void **state)
                      CLOCK_PAGE_UNKNOWN);
 }
 
-/* A guard pass between ticks renews the bound and leaves the line alone. */
+/* A guard pass between ticks renews the bound and doesn't change the line. */
 static void a_restart_goes_on_from_the_old_page(void **state)
 {
     for (int64_t behind = -20000; behind <= 20000; behind += 4000) {
@@ -143,8 +143,8 @@ static void a_restart_goes_on_from_the_old_page(void **state)
     }
 }
 
-/* The line of an agent that was started anew is far from what the agent before showed: time doesn't run backwards
- * within an epoch, and bounds hold, as near as they meet by slewing; beyond that it jumps. */
+/* A restarted agent's line is far from the earlier agent's. Within an epoch time doesn't run backwards and bounds hold, as long
+ * as the lines can meet by slewing. Beyond that it jumps. */
 static void lines_far_apart_slew_or_jump(void **state)
 {
     static const int64_t aparts[] = {-9000000, -2000000,  -700000,  700000,   3000000,
@@ -163,7 +163,7 @@ static void lines_far_apart_slew_or_jump(void **state)
         old.page.terms.magic = CLOCK_PAGE_MAGIC;
         page_maker_init(&maker);
         page_maker_resume(&maker, &old.page.terms);
-        if (meets) { /* what the old page's readers saw last */
+        if (meets) { /* the last time of the old page's readers */
             shown = clock_page_at(&old.page.terms, now, now).estimate_ns;
         }
         terms.line.x_ns += aparts[i];
@@ -177,7 +177,7 @@ static void lines_far_apart_slew_or_jump(void **state)
             for (int64_t c = t + PAGE_LEAD_NS; c < t + 25 * NS_PER_MS; c += 999983) {
                 const struct clock_page_reading r = clock_page_at(&maker.page.terms, c, c);
                 if (r.status == CLOCK_PAGE_UNKNOWN) {
-                    continue; /* the bound is too wide to be of use */
+                    continue; /* the bound is too wide to be useful */
                 }
                 assert_true(r.estimate_ns >= shown);
                 assert_true(llabs(r.estimate_ns - c - terms.line.x_ns) <= r.hard_ns);
@@ -191,8 +191,8 @@ static void lines_far_apart_slew_or_jump(void **state)
     }
 }
 
-/* A clock that was ahead goes back, twice, and its agent is started anew in between. No reader sees time run backwards
- * within an epoch, and in the end it is the one that all other hosts have. */
+/* A clock that was ahead goes back, twice, and its agent restarts in between. No reader sees time run backwards within an epoch,
+ * and in the end it is all other hosts' time. */
 static void behind_what_was_shown_it_is_another_epoch(void **state)
 {
     struct page_maker maker;
@@ -211,7 +211,7 @@ static void behind_what_was_shown_it_is_another_epoch(void **state)
             page_maker_init(&maker);
             page_maker_resume(&maker, &shown);
             terms.epoch = 0;
-        } else if (t == 18 * NS_PER_S) { /* ahead: nobody sees it go back */
+        } else if (t == 18 * NS_PER_S) { /* ahead: no reader sees it go back */
             terms.line.x_ns += 3 * NS_PER_S;
             terms.epoch++;
         }
@@ -249,13 +249,13 @@ static void another_timeline_owes_nothing(void **state)
     page_maker_update(&maker, &terms, (struct mono){2 * NS_PER_S});
     assert_int_equal(maker.page.terms.epoch, 0);
     assert_int_equal(maker.page.terms.since,
-                     2 * NS_PER_S); /* earlier stamps are of the other one */
+                     2 * NS_PER_S); /* earlier stamps belong to the other one */
     terms.line.x_ns = 0;
     page_maker_update(&maker, &terms, (struct mono){3 * NS_PER_S});
     assert_int_equal(maker.page.terms.epoch, 5); /* it had shown 4.0 s of this one */
 }
 
-/* Each of what makes a line is looked at: who sees an older line in a newer one shows a time that is off. */
+/* Each part of a line is compared: a reader that took a new line for an older one would show a wrong time. */
 static void another_line_is_followed(void **state)
 {
     for (int what = 0; what < 8; what++) {
@@ -270,7 +270,7 @@ static void another_line_is_followed(void **state)
         terms.line.x_ns += what / 2 == 0 ? (int64_t)sign * 1000 : 0;
         terms.line.x_fraction += what / 2 == 1 ? 0.4 * sign : 0;
         terms.line.y += what / 2 == 2 ? 1e-6 * sign : 0;
-        if (what / 2 == 3) { /* it slews on for longer; the end of the slew is not where it was */
+        if (what / 2 == 3) { /* it slews for longer; the end of the slew is elsewhere */
             terms.line.slew = 1e-6 * sign;
             terms.line.until.ns = NS_PER_S + 20 * NS_PER_MS;
         }
@@ -365,7 +365,7 @@ static void a_first_page_slews_as_the_clock_does(void **state)
     }
 }
 
-/* A page that is on the clock's line stays on it, however long the clock slews. */
+/* A page on the clock's line stays on it, however long the clock slews. */
 static void a_long_slew_is_followed(void **state)
 {
     struct page_maker maker;
@@ -388,7 +388,7 @@ static void a_long_slew_is_followed(void **state)
     }
 }
 
-/* The agent before may have been joining two lines when it ended: the next one goes on from wherever that was. */
+/* The earlier agent may have ended while it joined two lines: the next one goes on from there. */
 static void a_restart_goes_on_amid_a_join(void **state)
 {
     static const int64_t after_ms[] = {1, 20, 40, 49, 60, 400};
@@ -416,7 +416,7 @@ static void a_restart_goes_on_amid_a_join(void **state)
     }
 }
 
-/* What an earlier agent showed is owed once: a clock that lost its time and found it again shows its own. */
+/* The earlier agent's time counts once: a clock that lost its time and found it again shows its own. */
 static void the_old_page_is_owed_once(void **state)
 {
     struct page_maker old, maker;
@@ -458,7 +458,7 @@ static void no_line_is_bent_beyond_what_readers_take(void **state)
     }
 }
 
-/* A fleet of one has nobody to differ from: its bound is 0 and known. */
+/* A fleet of one has no other member: its bound is 0 and known. */
 static void a_bound_of_zero_is_a_bound(void **state)
 {
     struct page_maker maker;
@@ -476,7 +476,7 @@ static void a_bound_of_zero_is_a_bound(void **state)
     assert_int_equal(maker.page.terms.status, CLOCK_PAGE_UNKNOWN);
 }
 
-/* A fraction may have been rounded up to a whole nanosecond, and a line that no longer slews has one piece. */
+/* A fraction may be rounded up to a whole nanosecond. A line that no longer slews has one piece. */
 static void lines_as_integers(void **state)
 {
     struct clock_line line = {
@@ -506,7 +506,7 @@ static void a_guard_pass_keeps_the_line(void **state)
     assert_true(maker.page.terms.guard == NS_PER_S + 5);
 }
 
-/* A reader of the page and one of the clock's own terms are told one bound, however old. */
+/* A reader of the page and a reader of the clock's terms get the same bound, at any age. */
 static void page_and_terms_tell_one_bound(void **state)
 {
     struct prng p;
@@ -548,8 +548,7 @@ static void page_and_terms_tell_one_bound(void **state)
     }
 }
 
-/* A stamp of CLOCK_REALTIME from before it was set is nobody's time; libfoliot-clock obeys
- * realtime_since (test_clocklib). */
+/* A stamp of CLOCK_REALTIME from before it was set has no fleet time. libfoliot-clock obeys realtime_since (test_clocklib). */
 static void a_set_realtime_is_on_the_page(void **state)
 {
     struct page_maker maker;
@@ -564,7 +563,7 @@ static void a_set_realtime_is_on_the_page(void **state)
     assert_true(maker.page.realtime_since == NS_PER_S + 3);
 }
 
-/* UTC is the page's when the clock knows it, and gone when the clock no longer does. */
+/* The page has UTC while the clock has it. */
 static void utc_comes_and_goes(void **state)
 {
     struct page_maker maker;
