@@ -1,4 +1,4 @@
-/* The token that agents are given: it tells the moment to those that know that it may change, and stays the same for others. */
+/* The token that agents get: an agent that can handle changes gets one with the time; for others it stays the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 static char key[] = "the authority's";
 static struct controller world;
 
-/* One that began so long ago. */
+/* A start that was so long ago. */
 static void began(int64_t ago_ms)
 {
     world = (struct controller){.authority_key = key};
@@ -24,7 +24,7 @@ static void began(int64_t ago_ms)
     world.instance.count = 1;
 }
 
-/* The same start some time later: its generation is what it was, and the clock has gone on. */
+/* The same start some time later: its generation is unchanged, and the clock has advanced. */
 static uint32_t moment_of(bool moment, int64_t ago_ms)
 {
     uint8_t token[INSTANCE_TOKEN_SIZE];
@@ -32,7 +32,7 @@ static uint32_t moment_of(bool moment, int64_t ago_ms)
     began(ago_ms);
     assert_int_equal(instance_token(&world, moment, token), 0);
     memcpy(&slots, token + 12, sizeof(slots));
-    assert_memory_equal(token + 8, "\xef\xcd\xab\x89", 4); /* which start it is, to both */
+    assert_memory_equal(token + 8, "\xef\xcd\xab\x89", 4); /* it identifies the start, to both */
     assert_int_equal(instance_hear(&world, "h", token, sizeof(token), 1), INSTANCE_GO_ON);
     assert_false(world.instance.other_known);
     return slots;
@@ -55,7 +55,7 @@ static void another_agent_is_told_the_start_alone(void **state)
     }
 }
 
-/* What it tells later accuses nobody: the other one may have ended when this one began. */
+/* An old start that is reported late accuses no other controller: it may have ended when this one began. */
 static void a_start_of_before_is_no_other_controller(void **state)
 {
     uint8_t token[INSTANCE_TOKEN_SIZE];

@@ -1,5 +1,5 @@
-/* test_ipmi.c: replies of a baseboard controller: made up by the specification's tables, each cut at every byte; and a controller
- * that gives records in pieces alone, whole and cut. */
+/* test_ipmi.c: replies of a baseboard controller, made up by the specification's tables, each cut at every byte; and a controller
+ * that gives records only in pieces, complete and cut. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 static const uint8_t chassis_bytes[] = {0x0b, 0x00, 0x0c};
 static const uint8_t log_bytes[14] = {0x51, 0xd6, 0x01, 0xf0, 0x0f, 0, 0, 0, 0, 0, 0, 0, 0, 0x80};
 
-/* Each size in memory of its own, so that who reads beyond it is found. */
+/* Each size is in memory of its own, so that a read beyond it is found. */
 #define REFUSES_CUTS(bytes, size, least, read, type)                                               \
     for (size_t cut = 0; cut <= (size); cut++) {                                                   \
         uint8_t *copy = malloc(cut + 1);                                                           \
@@ -109,7 +109,7 @@ static enum ipmi_state state_of(enum ipmi_sensor_kind kind, uint8_t reading, uin
     enum ipmi_state state;
 
     assert_int_equal(ipmi_read_state(&record, bytes, sizeof(bytes), &state), 0);
-    for (size_t size = 0; size < 3; size++) { /* without its states nothing is well */
+    for (size_t size = 0; size < 3; size++) { /* without its states nothing counts as well */
         enum ipmi_state cut = IPMI_OK;
         const int r = ipmi_read_state(&record, bytes, size, &cut);
         assert_true(r == -EBADMSG || cut == IPMI_UNAVAILABLE);
@@ -141,8 +141,8 @@ static void states(void **state)
 
 struct controller {
     uint8_t record[80];
-    size_t size, most; /* of a reply's data; longer ones are refused */
-    size_t cut;        /* of each reply, so many bytes come */
+    size_t size, most; /* of a reply's data; longer replies are refused */
+    size_t cut;        /* so many bytes of each reply come */
     int reservations;
 };
 

@@ -1,4 +1,4 @@
-/* The JSON writer: jansson reads what it wrote; the ceiling holds. */
+/* The JSON writer: jansson can read its output; the ceiling holds. */
 #include "platform/json/json.h"
 
 #include <errno.h>

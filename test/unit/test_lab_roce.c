@@ -1,4 +1,4 @@
-/* test_lab_roce.c: what a lab with RDMA devices is made of, which hosts its job has, and what it refuses; no machine boots. */
+/* test_lab_roce.c: the parts of a lab with RDMA devices, the hosts of its job, and its refusals. No machine boots. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,7 +83,7 @@ static void test_each_nic_has_an_engine(void **state)
     free(devices);
 }
 
-/* The local table would keep packets between two NICs inside: it comes last, and only what came in asks it first. */
+/* The local table would keep packets between two NICs inside. So it comes last, and only received packets use it first. */
 static void test_packets_between_engines_leave(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void test_the_job_is_where_the_fault_is(void **state)
     assert_hosts(3, (const int[]){0, 4, 6});
     add_fault(FAULT_BLACKHOLE,
               (struct scenario_target){.kind = TARGET_EDGE, .from = {7, 0}, .to = {3, 1}});
-    assert_hosts(4, (const int[]){0, 3, 6, 7}); /* those of faults come first */
+    assert_hosts(4, (const int[]){0, 3, 6, 7}); /* hosts with faults come first */
     add_fault(FAULT_CARRIER, nic_target(2, 0));
     add_fault(FAULT_CARRIER, nic_target(1, 0));
     assert_hosts(4, (const int[]){2, 3, 6, 7});
@@ -156,7 +156,7 @@ static void test_the_job_fits_into_the_time(void **state)
     lab.scenario.duration_ns = NS_PER_S;
     assert_int_equal(lab_job_rounds(&lab.scenario), 10);
     lab.scenario.duration_ns = 3600 * NS_PER_S;
-    assert_int_equal(lab_job_rounds(&lab.scenario), 1000); /* as many as perf checks */
+    assert_int_equal(lab_job_rounds(&lab.scenario), 1000); /* as many as perf can check */
 }
 
 static void test_what_makes_a_job_well(void **state)
@@ -176,7 +176,7 @@ static void test_what_makes_a_job_well(void **state)
     assert_false(lab_job_is_well(&r));
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static void assert_refused(const char *words)
 {

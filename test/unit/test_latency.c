@@ -1,4 +1,4 @@
-/* The latency matrix of an earlier moment, out of a real store's chunks: what was known then and nothing else. */
+/* The latency matrix of an earlier time, from a real store's chunks: the values that were known then, and no others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,7 @@ struct sample {
     int64_t p50, p99, loss, state; /* p50 0: none */
 };
 
-/* One chunk of these at a tier. */
+/* Writes one chunk of these at a tier. */
 static void put_chunk(struct store *s, int tier, int64_t from_ns, int64_t step_ns,
                       const struct sample *samples, size_t count)
 {
@@ -136,8 +136,8 @@ static void what_was_known_then(void **state)
         {1, 0, 11, 20, 3000, 94000, 70, 3}, /* two paths, a pair */
         {1, 3, 10, 20, 2000, 4000, 0, 1},
         {1, 2, 10, 20, 2000, 4000, 0, 1}, /* 2 has left */
-        {1, 0, 10, 21, 1100, 1200, 0, 1}, /* 1 from 3: not measured any more */
-        {3, 1, 10, 22, 0, 0, 1000000, 4}, /* dead: no delay, and yet a cell */
+        {1, 0, 10, 21, 1100, 1200, 0, 1}, /* 1 from 3: no longer measured */
+        {3, 1, 10, 22, 0, 0, 1000000, 4}, /* dead: no delay, but a cell */
     };
     const int64_t step = CONTROLLER_SLOT_NS, now = BEGIN + HOUR;
     struct store *s = open_store();
@@ -150,7 +150,7 @@ static void what_was_known_then(void **state)
     assert_int_equal(m.step_ns, step);
     const struct latency_cell *cell = find(&m, 0, 1);
     assert_non_null(cell);
-    assert_int_equal(cell->p50, delay_encode(3000)); /* of two the upper */
+    assert_int_equal(cell->p50, delay_encode(3000)); /* the upper one of two */
     assert_int_equal(cell->p99, delay_encode(94000));
     assert_int_equal(cell->loss_ppm, 70);
     assert_int_equal(cell->state, 3);
@@ -158,11 +158,11 @@ static void what_was_known_then(void **state)
     latency_done(&m);
 
     m = read_at(BEGIN + 22 * step - 1, now);
-    assert_int_equal(m.count, 1); /* what the slot before had is not known to be so still */
+    assert_int_equal(m.count, 1); /* the earlier slot's values may no longer be true */
     assert_int_equal(find(&m, 0, 1)->p50, delay_encode(1100));
     latency_done(&m);
 
-    m = read_at(BEGIN + 23 * step, now); /* the slot of it is empty: the last report counts */
+    m = read_at(BEGIN + 23 * step, now); /* its slot is empty: the last report counts */
     assert_int_equal(m.count, 1);
     assert_int_equal(find(&m, 1, 3)->state, 4);
     assert_int_equal(find(&m, 1, 3)->p50, DELAY_CODE_NONE);
@@ -172,7 +172,7 @@ static void what_was_known_then(void **state)
     assert_int_equal(m.count, 0);
     assert_int_equal(m.nic_count, 3);
     latency_done(&m);
-    m = read_at(BEGIN + 20 * step - 1, now); /* and nothing before it was measured */
+    m = read_at(BEGIN + 20 * step - 1, now); /* and before that nothing was measured */
     assert_int_equal(m.count, 0);
     latency_done(&m);
     store_close(s);
@@ -189,7 +189,7 @@ static void coarser_only_when_finer_is_gone(void **state)
     assert_int_equal(m.count, 1);
     assert_int_equal(m.step_ns, step);
     latency_done(&m);
-    m = read_at(at, at + HOUR); /* fine ones are kept still: the host was silent in that moment */
+    m = read_at(at, at + HOUR); /* fine ones are still kept: the host was silent at that time */
     assert_int_equal(m.count, 0);
     latency_done(&m);
     m = read_at(BEGIN + 8 * step, BEGIN + 100 * HOUR); /* another of its slots */
@@ -198,7 +198,7 @@ static void coarser_only_when_finer_is_gone(void **state)
     store_close(s);
 }
 
-/* version 2 has two more bytes a cell, before the names. */
+/* Version 2 has two more bytes for each cell, before the names. */
 static void bytes_are_as_described_in(int version)
 {
     struct fleet_path paths[] = {

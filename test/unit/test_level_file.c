@@ -1,4 +1,4 @@
-/* levels.yaml: what it may say, and with which words it is refused. */
+/* levels.yaml: its valid content, and the errors of other content. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static void takes_what_the_manual_shows(void **state)
     assert_int_equal(levels.entries[3].level.within, LEVEL_FLEET);
 }
 
-/* Someone who takes out the last level has no fewer rights than one who deletes the file. */
+/* A file without levels is allowed, because the file could also be deleted. */
 static void takes_a_file_without_levels(void **state)
 {
     is_taken("", 0);

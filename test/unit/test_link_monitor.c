@@ -59,7 +59,7 @@ static void follows_a_nic_through_its_life(void **state)
     assert_true(l->present && l->carrier && l->admin_up);
     assert_int_equal(l->down_count, 3);
     assert_int_equal(link_monitor_changes(m, 0), LINK_CHANGE_RETURNED | LINK_CHANGE_STATE);
-    /* a flap between two looks: only the count tells */
+    /* a flap between two looks: only the count shows it */
     feed(m, (struct link_message){RTM_NEWLINK, 5, "eth1", running, 4, 1});
     assert_int_equal(link_monitor_changes(m, 0), LINK_CHANGE_STATE);
     feed(m, (struct link_message){RTM_NEWLINK, 5, "eth1", running, 4, 1});
@@ -70,11 +70,11 @@ static void follows_a_nic_through_its_life(void **state)
     feed(m, (struct link_message){RTM_DELLINK, 5, "ens1f0", 0, 4, 1});
     assert_int_equal(link_monitor_changes(m, 0), LINK_CHANGE_VANISHED);
     assert_false(l->present);
-    /* back under another index and name, known by its MAC */
+    /* it is back with another index and name, and recognised by its MAC */
     feed(m, (struct link_message){RTM_NEWLINK, 11, "eth9", IFF_UP, 0, 1});
     assert_true(l->present && !l->carrier);
     assert_int_equal(l->index, 11);
-    /* truncated messages are ignored, whatever their length */
+    /* truncated messages are ignored, at any length */
     _Alignas(8) uint8_t bytes[64] = {0};
     struct nlmsghdr *h = (void *)bytes;
     h->nlmsg_type = RTM_NEWLINK;
@@ -90,8 +90,8 @@ static int run(const char *command)
     return system(command);
 }
 
-/* The kernel tells of a carrier in its own time (linkwatch), of several changes one by one or all
- * at once: look again for a minute. */
+/* The kernel reports a carrier at its own time (linkwatch), several changes one by one or all at once: look again for a
+ * minute. */
 static bool carrier_becomes(struct link_monitor *m, bool carrier, uint32_t downs)
 {
     const struct link_interface *l = link_monitor_get(m, 0);

@@ -1,4 +1,4 @@
-/* LLDP frames: names out of good ones, nothing out of others. */
+/* LLDP frames: names from good frames, nothing from others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static void names_are_read(void **state)
     add(5, -1, "leaf3", 5);
     add(127, -1, "\0\x80\xc2\1", 4);
     add(0, -1, "", 0);
-    memset(frame + size, 0, 20); /* what pads a frame */
+    memset(frame + size, 0, 20); /* padding of a frame */
     assert_true(lldp_decode(frame, size + 20, &l));
     assert_string_equal(l.system, "leaf3");
     assert_string_equal(l.port, "Ethernet1/4");
@@ -56,7 +56,7 @@ static void names_are_read(void **state)
     usual(); /* without a name: its address; without an end: the end of the frame */
     assert_true(lldp_decode(frame, size, &l));
     assert_string_equal(l.system, "02:aa:bb:cc:dd:0e");
-    begin(); /* a port that is an address, and described */
+    begin(); /* a port with an address and a description */
     add(1, 7, "leaf\x1b[31m\xff", 10);
     add(2, 3, "\1\2\3\4\5\6", 6);
     add(3, -1, "\0\0", 2);

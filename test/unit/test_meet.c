@@ -1,5 +1,5 @@
-/* test_meet.c: how ranks of `foliot perf` meet: strangers and those with another secret are turned away and hold nobody up; sums
- * and letters come to whom they are for. Ranks are threads here, over TCP on loopback. */
+/* test_meet.c: how ranks of `foliot perf` meet. Strangers, and ranks with another secret, are refused and hold no rank up. Sums
+ * and letters reach the right ranks. Ranks are threads here, over TCP on loopback. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -24,13 +24,13 @@
 enum {
     RANKS = 5,
     TIMEOUT_S = 120, /* a thread may get no processor for long */
-    HEARD_S = 10     /* a thread may get no processor before somebody has called */
+    HEARD_S = 10     /* a thread may get no processor before another one has connected */
 };
 
 static char where[64];
 static struct sockaddr_in address;
 
-/* A socket at that address, beside one that only keeps the port. */
+/* A socket at that address, beside one that only holds the port. */
 static int shared_socket(struct sockaddr_in *at)
 {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
@@ -40,7 +40,7 @@ static int shared_socket(struct sockaddr_in *at)
     return fd;
 }
 
-/* A port that is free, and stays so for rank 0: the kernel gives nobody else what a socket is bound to. */
+/* A free port that stays free for rank 0: the kernel gives a bound port to no other process. */
 static void find_port(void)
 {
     static int keeper = -1;
@@ -104,7 +104,7 @@ static void sums(struct member *m)
     m->r = m->r < 0 ? m->r : meet_barrier(&m->meet);
 }
 
-/* To the next rank on two channels, and from every rank to rank 0. */
+/* Letters to the next rank on two channels, and from every rank to rank 0. */
 static void letters(struct member *m)
 {
     struct meet_letter out[3] = {{.to = (m->rank + 1) % RANKS, .channel = 0},
@@ -145,7 +145,7 @@ static void all_meet_and_add(void **state)
     all_meet(sums);
 }
 
-/* Fewer descriptors than rank 0 needs, as far as a shell's soft limit goes; and where the hard one is too low that is told. */
+/* Fewer descriptors than rank 0 needs: a shell's soft limit is raised. If the hard limit is too low, that is reported. */
 static void the_limit_of_descriptors_is_raised(void **state)
 {
     struct rlimit before;
@@ -188,7 +188,7 @@ static int call(void)
     return -1;
 }
 
-/* More of them than there is room for, that tell nothing, and some that tell what is nothing. */
+/* More strangers than there is room for. Most send nothing, and some send nonsense. */
 static void strangers_hold_nobody_up(void **state)
 {
     struct member members[RANKS];
@@ -216,7 +216,8 @@ static void strangers_hold_nobody_up(void **state)
     }
 }
 
-/* Neither end takes the other one: the rank with another secret does not come in, and its place is for who has the right one. */
+/* Neither end accepts the other one: the rank with another secret doesn't come in, and its place stays free for one with the
+ * right secret. */
 static void another_secret_is_turned_away(void **state)
 {
     struct member members[RANKS], liar;
@@ -241,7 +242,7 @@ static void another_secret_is_turned_away(void **state)
     }
 }
 
-/* Hands on what a rank and rank 0 tell each other, for three seconds. */
+/* Passes on what a rank and rank 0 send each other, for three seconds. */
 static void *relay(void *context)
 {
     const int listener = *(const int *)context;
@@ -267,7 +268,7 @@ static void *relay(void *context)
     return NULL;
 }
 
-/* Who sits between two ranks that have the secret proves nothing by their proofs. */
+/* A process between two ranks that have the secret proves nothing with their proofs. */
 static void who_hands_proofs_on_does_not_come_in(void **state)
 {
     struct member members[RANKS], led;
@@ -304,7 +305,7 @@ static void who_hands_proofs_on_does_not_come_in(void **state)
     close(listener);
 }
 
-/* Ends each call at its first word, as rank 0 of another release does, until the listener is shut down. */
+/* Ends each connection at its first message, like rank 0 of another release, until the listener is shut down. */
 static void *turn_away(void *context)
 {
     const int listener = *(const int *)context;
@@ -316,7 +317,7 @@ static void *turn_away(void *context)
     return NULL;
 }
 
-/* Of another release: it is told so, and not that nobody came. */
+/* A rank of another release: the reason is reported, not that no rank came. */
 static void another_release_is_told(void **state)
 {
     struct member members[RANKS];
@@ -324,13 +325,13 @@ static void another_release_is_told(void **state)
         uint64_t magic;
         int32_t rank, ranks;
         uint8_t nonce[16];
-    } hello = {0x666f6c706d656533ull, 1, RANKS, {0}}; /* as it was before */
+    } hello = {0x666f6c706d656533ull, 1, RANKS, {0}}; /* the earlier form */
     pthread_t other;
     char nothing, there[sizeof(where)];
     find_port();
     begin(members, NULL);
     members[0].timeout_s = members[1].timeout_s = HEARD_S;
-    /* rank 1 has another rank 0 than the one here: both wait at one time */
+    /* rank 1 has another rank 0 than the one here: both wait at the same time */
     int listener = shared_socket(&address);
     assert_int_equal(listen(listener, 5), 0);
     assert_int_equal(pthread_create(&other, NULL, turn_away, &listener), 0);
@@ -350,7 +351,7 @@ static void another_release_is_told(void **state)
     shutdown(listener, SHUT_RDWR);
     pthread_join(other, NULL);
     close(listener);
-    begin(members, NULL); /* nobody at all */
+    begin(members, NULL); /* no rank comes */
     find_port();
     members[0].timeout_s = members[1].timeout_s = 1;
     for (int i = 0; i < 2; i++) {
@@ -378,7 +379,7 @@ static int meet_on_loopback(void)
     return wrong;
 }
 
-/* Of IPv4 there is nothing but loopback; of IPv6 an address of a link. */
+/* There is no IPv4 except loopback, and of IPv6 only a link's address. */
 static void all_meet_where_there_is_no_network(void **state)
 {
     (void)state;

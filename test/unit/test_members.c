@@ -1,5 +1,5 @@
-/* The list of members on a host: changes drawn at random come to the same list as a list of the whole does, in memory and on the
- * disk; what is cut off, forged or of another list changes nothing. */
+/* The list of members on a host: random changes give the same list as a list of the whole, in memory and on the disk. Changes
+ * that are cut off, forged, or of another list have no effect. */
 #include "service/agent/members.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 enum { HOSTS = 300, NICS = 3 };
 
-/* The truth: what the controller would have. */
+/* The truth: the controller's list. */
 struct truth {
     struct {
         bool member, key;
@@ -107,7 +107,7 @@ static void add_told(uint32_t number)
     }
 }
 
-/* Joins, removals, keys: the hosts concerned, each once, ascending. */
+/* Joins, removals, keys: the changed hosts, each once, ascending. */
 static const Foliot__V1__Members *change(uint32_t times)
 {
     static bool told[HOSTS];
@@ -163,7 +163,7 @@ static void take(struct agent_config *c, const Foliot__V1__Members *m)
     members_plan_done(&plan);
 }
 
-/* Of the truth, in pages of some hosts. */
+/* The whole truth, in pages of some hosts. */
 static struct agent_config *whole(void)
 {
     struct agent_config *c = new_list();
@@ -249,7 +249,7 @@ static void changes_come_to_the_whole(void **state)
     unlink(path);
 }
 
-/* An agent that is killed anywhere while it writes: the list before, or the one after. */
+/* An agent is killed at any moment while it writes: then the disk has the earlier list or the later one. */
 static void cut_anywhere(void **state)
 {
     start(77);
@@ -266,7 +266,7 @@ static void cut_anywhere(void **state)
         same(again, end == c->members_end ? c : before);
         agent_config_free(again);
     }
-    /* and goes on behind what is good */
+    /* and goes on after the good part */
     FILE *file = fopen(path, "ae");
     fputs("rubbish, from a disk that lost its power", file);
     fclose(file);
@@ -277,7 +277,7 @@ static void cut_anywhere(void **state)
     again = loaded();
     same(again, c);
     agent_config_free(again);
-    /* the arrays are damaged: it says so */
+    /* the arrays are damaged: that is reported */
     char words[MEMBERS_WORDS];
     for (size_t at = 0; at < base; at += 4099) {
         file = fopen(path, "r+e");
@@ -289,7 +289,7 @@ static void cut_anywhere(void **state)
         again = new_list();
         const int r = members_load(again, path, words);
         assert_true(r == -EBADMSG ||
-                    (at > 48 && at < 65536 && r == 0)); /* behind the head lies nothing */
+                    (at > 48 && at < 65536 && r == 0)); /* nothing is after the head */
         agent_config_free(again);
         file = fopen(path, "r+e");
         fseek(file, (long)at, SEEK_SET);
@@ -384,7 +384,8 @@ static void forged_or_out_of_order(void **state)
     agent_config_free(as_it_was);
 }
 
-/* The controller lets both in: an IPv6 address that begins with another's IPv4 address and goes on with ones is another one. */
+/* The controller admits both: an IPv6 address that begins with another host's IPv4 address and continues with ones is a different
+ * address. */
 static void one_address_in_the_other(void **state)
 {
     start(6);
@@ -406,7 +407,7 @@ static void one_address_in_the_other(void **state)
     agent_config_free(c);
 }
 
-/* A host on a page before has left, and another one has its address: the page tells both. */
+/* A host of an earlier page has left, and another one has its address: the page has both changes. */
 static void a_list_that_changes_between_its_pages(void **state)
 {
     start(8);
@@ -431,7 +432,7 @@ static void a_list_that_changes_between_its_pages(void **state)
     agent_config_free(c);
 }
 
-/* A host in each leaf that there may be; one of these leaves and another one comes, in a new leaf: the whole list has room. */
+/* A host in each possible leaf. One of them leaves and another one comes, in a new leaf: the whole list has room. */
 static void as_many_leaves_as_there_may_be(void **state)
 {
     struct agent_config *c = new_list();

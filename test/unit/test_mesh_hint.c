@@ -1,5 +1,5 @@
 /* test_mesh_hint.c: what a job's lanes learn from the agent's page of verdicts: pairs of NICs whose ways are all dead, as long as
- * the agent goes on saying so. */
+ * the agent keeps writing that. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static void verdict(struct agent *a, uint32_t pair, uint32_t way,
     (void)mesh_page_write(a->memory, index, &entry);
 }
 
-/* The agent writes what it has said, 10 ms later the transport looks. */
+/* The agent writes its verdicts, and 10 ms later the transport reads them. */
 static uint32_t dead_after(struct agent *a, bool writes)
 {
     a->now += 10 * NS_PER_MS;
@@ -141,11 +141,11 @@ static void an_agent_that_stands_still_says_nothing(void **state)
     open_file(&a);
     a.now += 10 * NS_PER_S;
     assert_int_equal(dead_after(&a, true), 0);
-    assert_int_equal(ftruncate(a.fd, 0), 0); /* what isn't a page is none */
+    assert_int_equal(ftruncate(a.fd, 0), 0); /* a file that isn't a page doesn't count */
     end(&a);
 }
 
-/* All that the watch wants to connect is connected, and gets a chunk to carry, of which the kernel has nothing to tell. */
+/* Makes every connection that the watch asks for, and gives it a chunk to carry. The kernel reports nothing about it. */
 static void carry_out(struct lane_set *set, struct mono now)
 {
     static struct lane_load loads[LANE_MAX];
@@ -191,7 +191,7 @@ static void lanes_between_them_are_doubted(void **state)
         watch_look(set->watch, (struct mono){a.now});
         carry_out(set, (struct mono){a.now});
         assert_int_equal(watch_doubted(set->watch),
-                         0); /* nor would it be for long, without a word */
+                         0); /* nor would it soon be, without a verdict */
     }
     mesh_hint(set, (struct mono){a.now});
     assert_int_equal(watch_doubted(set->watch), 1u << 1);

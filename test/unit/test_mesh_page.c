@@ -1,5 +1,4 @@
-/* The mesh page: a verdict written is the verdict read, by index and by search; other bytes are
- * refused. */
+/* The mesh page: a reader gets each written verdict, by index and by search. Other bytes are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

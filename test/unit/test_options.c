@@ -1,4 +1,4 @@
-/* test_options.c: a command line by its table: what is read, what is refused and in which words, what the help is. */
+/* test_options.c: command lines and their table: which are read, which are refused with which error, and the help. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static struct option_outcome outcome;
 static char *words[16];
 static int word_count;
 
-/* "prog A B…", as a shell would give it. */
+/* "prog A B…", split as by a shell. */
 static enum option_verdict read_line(const char *line)
 {
     static char text[512];
@@ -149,7 +149,7 @@ static void what_is_wrong_is_said_with_what_was_expected(void **state)
     refused("a", "prog: expected options only, found 'a'\n");
 }
 
-/* Options and words in any order: the words come behind, in theirs. */
+/* Options and words in any order: the words come last, in their own order. */
 static void words_stay_in_order_wherever_options_are(void **state)
 {
     struct prng prng;

@@ -1,4 +1,4 @@
-/* The emulated clocks: pure, continuous, invertible, and wandering as much as they say. */
+/* The emulated clocks: pure, continuous, invertible, and with the stated wander. */
 #include "base/prng.h"
 #include "platform/oscillator/oscillator.h"
 
@@ -107,7 +107,7 @@ static void test_events(void **state)
         oscillator_append(h, &(struct oscillator_event){.effect_raw_ns = t, .freq_ppb = 50000.0}),
         0);
     assert_int_equal(oscillator_mono(h, t + NS_PER_S).ns, t + NS_PER_S + 1000000 + 50000);
-    /* A ramp there, by the NIC: 100 ppb over 10 s, then held. */
+    /* A ramp on the NIC's clock there: 100 ppb over 10 s, then held. */
     assert_int_equal(oscillator_append(h, &(struct oscillator_event){.effect_raw_ns = t,
                                                                      .freq_ppb = 100.0,
                                                                      .ramp_ns = 10 * NS_PER_S,

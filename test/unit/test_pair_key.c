@@ -1,10 +1,11 @@
-/* Keys of two hosts: both ends make the same ones, nobody else does; upgrades, rotation, work for strangers. */
+/* Keys of two hosts: both ends make the same keys, and no other host can; upgrades, rotation, and the work that strangers
+ * cause. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-/* cmocka wants those first */
+/* cmocka needs those first */
 #include <cmocka.h>
 
 #include "base/prng.h"
@@ -54,7 +55,7 @@ static struct probe packet(uint32_t src, uint32_t dst)
                           .anchor.nic = NIC_NONE};
 }
 
-/* What `to` makes of a packet in the name of `src`. */
+/* How `to` receives a packet in the name of `src`. */
 static enum probe_error heard(struct host *to, const uint8_t *bytes, uint32_t src)
 {
     const struct probe_key *keys = fleet;
@@ -73,8 +74,8 @@ static enum probe_error heard(struct host *to, const uint8_t *bytes, uint32_t sr
                : error;
 }
 
-/* One host with all that it holds (its own secret, the fleet's key, all public halves) writes in the others' names, under
- * every key that it can make: nobody takes any of it. liar.impostor. */
+/* One host uses everything that it has (its own secret, the fleet's key, all public halves), and writes in other hosts' names,
+ * with every key that it can make: no host accepts it. liar.impostor. */
 static void a_host_speaks_for_itself_only(void **state)
 {
     struct host hosts[HOSTS];
@@ -106,7 +107,7 @@ static void a_host_speaks_for_itself_only(void **state)
     free_hosts(hosts);
 }
 
-/* The fleet's key renews the pairs' keys, and both are there while two are valid. */
+/* The fleet's key renews the pairs' keys. While two fleet keys are valid, both keys of a pair exist. */
 static void rotation_renews_them(void **state)
 {
     struct host hosts[HOSTS];
@@ -127,7 +128,7 @@ static void rotation_renews_them(void **state)
     free_hosts(hosts);
 }
 
-/* A key that comes in while we run: heard first, then spoken, then alone. */
+/* A key arrives while hosts run: first they accept it, then they use it, then they accept nothing else. */
 static void upgrades_lose_nothing(void **state)
 {
     struct host hosts[HOSTS];
@@ -175,8 +176,8 @@ static void strangers_cost_little(void **state)
     free_hosts(hosts);
 }
 
-/* Strangers name hosts of a large fleet, a thousand a second, for hours. Members come through all the same: from the address
- * that is listed, newcomers, and those that proved themselves, whose keys are never given up for a claim. */
+/* Strangers use names of hosts in a large fleet, a thousand a second, for hours. Members come through nevertheless: from the
+ * listed address, new members, and those that proved themselves. Their keys are never dropped for a claim. */
 static void strangers_keep_no_member_out(void **state)
 {
     enum { FLEET = 6000, JOINED = FLEET };
@@ -210,12 +211,12 @@ static void strangers_keep_no_member_out(void **state)
     assert_true(pair_public(secret, public));
     pair_table_set(t, JOINED, public, 101);
     assert_int_equal(pair_table_keys(t, JOINED, 101, PAIR_STRANGER, &keys), 1);
-    pair_table_fleet(t, fleet, 2); /* all are made anew */
+    pair_table_fleet(t, fleet, 2); /* all are made again */
     assert_int_equal(pair_table_keys(t, 2, 101, PAIR_STRANGER, &keys), 2);
     free_hosts(hosts);
 }
 
-/* Public halves of low order would make a key that everybody knows. */
+/* Public halves of low order would make a key that anybody can compute. */
 static void no_key_from_a_point_of_low_order(void **state)
 {
     static const uint8_t zero[PAIR_PUBLIC_SIZE];

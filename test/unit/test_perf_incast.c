@@ -1,4 +1,4 @@
-/* test_perf_incast.c: many ranks send to one: what arrives is counted, marked packets by themselves. */
+/* test_perf_incast.c: many ranks send to one: arriving packets are counted, and marked packets separately. */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static void *run(void *context)
     return NULL;
 }
 
-/* All ranks; what rank 0 tells. */
+/* Runs all ranks; returns rank 0's result. */
 static int play(const char *nic, int family, struct rank ranks[RANKS])
 {
     pthread_t threads[RANKS];
@@ -60,7 +60,7 @@ static int play(const char *nic, int family, struct rank ranks[RANKS])
     return r;
 }
 
-/* Packets that a switch would have marked, to all sockets of this network: that of rank 0 is among them. */
+/* Sends packets as a switch would have marked them, to all sockets of this network: rank 0's is among them. */
 static void *mark(void *context)
 {
     const int *over = context, marked = 3, fd = socket(AF_INET, SOCK_DGRAM, 0);
@@ -87,7 +87,7 @@ static void *mark(void *context)
     return NULL;
 }
 
-/* Until a sender and the receiver had a processor at one time. All ranks are told the same. */
+/* Repeats until a sender and the receiver had a processor at the same time. All ranks get the same. */
 static int counts(int family, bool marks)
 {
     struct rank ranks[RANKS];
@@ -137,14 +137,14 @@ static void nothing_is_marked_by_itself(void **state)
     in_own_network("ip link set lo up", where_nothing_marks);
 }
 
-/* Packets that understand marks are told from those that have one. */
+/* Packets that support marks are distinguished from marked ones. */
 static void what_is_marked_is_counted(void **state)
 {
     (void)state;
     in_own_network("ip link set lo up", where_some_are_marked);
 }
 
-/* A rank without the interface fails, and so do all others: nobody waits for it. */
+/* A rank without the interface fails, and so do all others: none waits for it. */
 static void who_has_no_such_interface_fails_all(void **state)
 {
     struct rank ranks[RANKS];
@@ -160,7 +160,7 @@ struct liar {
     uint16_t port;
 };
 
-/* Rank 0 tells an address that isn't its own, as a program of before took it. */
+/* Rank 0 reports an address that isn't its own. An older program accepted that. */
 static void *lie(void *context)
 {
     static const uint8_t secret[MEET_SECRET_SIZE] = {7};

@@ -1,4 +1,5 @@
-/* test_perf_ways.c: where flows of one NIC to another one go: to what the other rank tells, if a NIC may have that address. */
+/* test_perf_ways.c: the target of flows from one NIC to another: the address that the other rank reports, if a NIC may have
+ * it. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
@@ -18,7 +19,7 @@
 
 enum { FLOWS = 16, PATIENCE_S = 60 };
 
-/* As ways.c sends it. */
+/* The struct that ways.c sends. */
 struct card {
     uint8_t address[16];
     uint16_t ports[FLOWS];
@@ -30,7 +31,7 @@ struct rank {
     int number, r;
 };
 
-/* Tells its card, and goes. */
+/* Sends its card, and ends. */
 static void *tell(void *context)
 {
     static const uint8_t secret[MEET_SECRET_SIZE] = {9};
@@ -64,7 +65,8 @@ static int listener(const char *address, uint16_t *ret_port)
     return fd;
 }
 
-/* What this rank's test of its own NIC answers where the other tells that address. `elsewhere`: whether packets came there. */
+/* The result of this rank's test of its own NIC, if the other rank reports that address. *elsewhere: whether packets came
+ * there. */
 static int play(int number, const char *nic, int family, const char *leader, const char *told,
                 bool *elsewhere)
 {
@@ -117,7 +119,7 @@ static void no_nic_has_it(void **state)
     }
 }
 
-/* The other rank has gone when the flows are to begin: that is all that is wrong with its address. */
+/* The other rank has ended when the flows should begin: nothing else is wrong with its address. */
 static void a_nic_may_have_it(void **state)
 {
     (void)state;
@@ -125,7 +127,7 @@ static void a_nic_may_have_it(void **state)
     assert_true(r < 0 && r != -EBADMSG);
 }
 
-/* Rank 0 is where the plan has it, whatever it tells. */
+/* Rank 0 is where the plan has it, whatever it reports. */
 static void the_leader_sends_nobody_elsewhere(void **state)
 {
     bool elsewhere = true;
@@ -152,7 +154,7 @@ static int on_a_nic(void)
            (answer("away", AF_INET6, "fd00:9::2") == -EBADMSG);
 }
 
-/* Loopback is this host's own: a rank elsewhere that tells it would have flows sent to programs here. */
+/* Loopback is this host's own: if a rank elsewhere reports it, flows would go to programs here. */
 static void nobody_elsewhere_has_loopback(void **state)
 {
     (void)state;
@@ -163,8 +165,8 @@ static void nobody_elsewhere_has_loopback(void **state)
         on_a_nic);
 }
 
-/* In half a turn (200 ms) trains to each of three hops go twice, at 20 Mbit/s, too: a whole one would take 58 ms. A fast way has
- * whole ones. What the other rank tells makes nobody wait for long. */
+/* In half a turn (200 ms) trains to each of three hops are sent twice, also at 20 Mbit/s: a full train would take 58 ms. A fast
+ * way gets full ones. No report of the other rank makes the test wait long. */
 static void there_is_time_for_each_hop_twice(void **state)
 {
     static const double any[] = {1e-300, 1, 1e13};

@@ -1,4 +1,4 @@
-/* A NIC's clock as drivers have it: the kernel's calls are answered by a fake that does what drivers were seen to do. */
+/* A NIC's clock as drivers have it: a fake answers the kernel's calls with the observed behaviour of drivers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/errqueue.h>
@@ -18,7 +18,7 @@
 #include <sys/timex.h>
 #include <time.h>
 #include <unistd.h>
-/* cmocka wants those first */
+/* cmocka needs those first */
 #include <cmocka.h>
 
 #include "own_network.h"
@@ -34,18 +34,18 @@ static struct fake {
     bool read_only;         /* the device can't be opened for writing */
     bool ask_needs_writing; /* kernels before 6.14 */
     bool writable;          /* as it was opened */
-    bool runs; /* the device's clock goes on, with the host's wall clock; else it stands still */
+    bool runs;        /* the device's clock follows the host's wall clock; else it stands still */
     int64_t ahead_ns; /* and is ahead of it */
     long frequency;
-    bool stamps; /* the device stamps what comes in, by a clock that is ahead of its own by: */
+    bool stamps; /* the device stamps received packets, by a clock that is ahead of its own by: */
     int64_t stamps_ahead_ns;
     struct ethtool_ts_info info;
-    struct hwtstamp_config agreed; /* what the driver makes of a request; all 0: what was asked */
+    struct hwtstamp_config agreed; /* the driver's answer to a request; all 0: the request itself */
 } fake;
 
 /* ---- the kernel ---- */
 
-/* Instead of the C library's, for the whole program. */
+/* Replaces the C library's, for the whole program. */
 int open(const char *path, int flags, ...)
 {
     va_list arguments;
@@ -133,7 +133,7 @@ int ioctl(int fd, unsigned long request, ...)
     return (int)syscall(SYS_ioctl, fd, request, data);
 }
 
-/* What came over the loopback has the kernel's stamp; the device's is beside it. */
+/* Packets over the loopback have the kernel's stamp. The device's is added. */
 int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *timeout)
 {
     const int n = (int)syscall(SYS_recvmmsg, fd, messages, count, flags, timeout);
@@ -156,7 +156,7 @@ int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags, struct
 
 int clock_adjtime(clockid_t clock, struct timex *t)
 {
-    assert_int_equal(t->modes, 0); /* it is never steered from here */
+    assert_int_equal(t->modes, 0); /* this program never steers it */
     if (fake.ask_needs_writing && !fake.writable) {
         return refuse(EACCES);
     }
@@ -186,7 +186,7 @@ static int read_it(struct phc *p, struct time_source *source, int64_t *ret_nic, 
     return r;
 }
 
-/* Sandwiches before and after, so that the wall clock's times can be placed. */
+/* Sandwiches before and after, so that times of the wall clock can be converted. */
 static int read_placed(struct phc *p, struct time_source *source, int64_t *ret_nic,
                        int64_t *ret_width)
 {
@@ -208,7 +208,7 @@ static void a_cross_timestamp_has_no_width(void **state)
     phc_close(p);
 }
 
-/* Drivers offer it and then refuse: the next best is taken, and the first is not asked again. */
+/* Drivers offer it and then refuse: the next best is used, and the first is not tried again. */
 static void a_refused_cross_timestamp_falls_back(void **state)
 {
     static const int errors[] = {EBUSY, ENODEV, EOPNOTSUPP, ENOTTY, EINVAL, EIO};
@@ -228,7 +228,7 @@ static void a_refused_cross_timestamp_falls_back(void **state)
     time_source_close(source);
 }
 
-/* What has worked is not given up for being busy once. */
+/* A method that has worked is not given up because it was busy once. */
 static void a_busy_moment_changes_nothing(void **state)
 {
     struct phc *p = opened((struct fake){0});
@@ -244,7 +244,7 @@ static void a_busy_moment_changes_nothing(void **state)
     phc_close(p);
 }
 
-/* ptp4l's servo: the change is told in ppb, once. */
+/* ptp4l's servo: the change is reported in ppb, once. */
 static void steering_is_told(void **state)
 {
     for (int ask_needs_writing = 0; ask_needs_writing < 2; ask_needs_writing++) {
@@ -262,7 +262,7 @@ static void steering_is_told(void **state)
     }
 }
 
-/* An older kernel, and a device for reading only: nobody knows whether it is steered, which is not the same as free. */
+/* An older kernel, and a read-only device: it isn't known whether it is steered, which is not the same as free. */
 static void who_may_not_ask_is_told_so(void **state)
 {
     struct phc *p = opened((struct fake){.read_only = true, .ask_needs_writing = true});
@@ -270,7 +270,7 @@ static void who_may_not_ask_is_told_so(void **state)
     int64_t nic, width;
 
     assert_int_equal(phc_steering(p, &ppb), -EACCES);
-    assert_int_equal(read_it(p, NULL, &nic, &width), 0); /* it can be read all the same */
+    assert_int_equal(read_it(p, NULL, &nic, &width), 0); /* it can be read nevertheless */
     phc_close(p);
 }
 
@@ -300,7 +300,7 @@ static void only_all_packets_are_enough(void **state)
     assert_false(has.hardware);
 }
 
-/* `share` of 960 packets a second have a stamp, of those sent and of those received. */
+/* `share` of 960 packets a second have a stamp, for sent and received packets. */
 static enum stamp_verdict after(struct stamp_watch *w, struct mono *now, int seconds, int received,
                                 int sent)
 {
@@ -317,8 +317,8 @@ static enum stamp_verdict after(struct stamp_watch *w, struct mono *now, int sec
     return worst;
 }
 
-/* A NIC that claims all and stamps PTP only; one whose filter another program changed; one that skips the second of a
- * pair, which is no reason. */
+/* A NIC that claims to stamp all and stamps PTP only; one whose filter another program changed; one that skips the second packet
+ * of a pair, which is no reason. */
 static void missing_stamps_are_noticed(void **state)
 {
     struct mono now = {NS_PER_S};
@@ -331,7 +331,7 @@ static void missing_stamps_are_noticed(void **state)
     assert_int_equal(after(&w, &now, 10, 100, 20), STAMP_SET_AGAIN);
     assert_int_equal(after(&w, &now, 10, 100, 20), STAMP_FINE);
     assert_int_equal(after(&w, &now, 10, 100, 20), STAMP_GIVE_UP);
-    assert_int_equal(w.wrong, 800); /* they came, but were not of its clock */
+    assert_int_equal(w.wrong, 800); /* they came, but not from its clock */
     w = (struct stamp_watch){0};
     for (int s = 0; s < 60; s++) { /* hardly any packets */
         stamp_watch_packet(&w, STAMP_SENT, STAMP_MISSING);
@@ -340,7 +340,7 @@ static void missing_stamps_are_noticed(void **state)
     }
 }
 
-/* The NIC's clock was read at 100 s, in 2 us, and showed 7 s. A driver that names another NIC's clock gives stamps of any other
+/* The NIC's clock was read at 100 s, in 2 us, and showed 7 s. If a driver names another NIC's clock, stamps have any other
  * time. */
 static void a_stamp_is_of_the_clock_that_is_read(void **state)
 {
@@ -350,7 +350,7 @@ static void a_stamp_is_of_the_clock_that_is_read(void **state)
     } cases[] = {
         {100 * NS_PER_S, 0, 7 * NS_PER_S, true},
         {100 * NS_PER_S, 0, 7 * NS_PER_S + NS_PER_MS + 1000, true},
-        {100 * NS_PER_S, 0, 7 * NS_PER_S + NS_PER_MS + 1001, false}, /* not shown yet */
+        {100 * NS_PER_S, 0, 7 * NS_PER_S + NS_PER_MS + 1001, false}, /* not yet shown */
         {100 * NS_PER_S, 0, 7 * NS_PER_S - NS_PER_MS - 1001, false},
         {100 * NS_PER_S, 20 * NS_PER_MS, 7 * NS_PER_S - 21 * NS_PER_MS, true},
         {100 * NS_PER_S, 20 * NS_PER_MS, 7 * NS_PER_S - 22 * NS_PER_MS,
@@ -374,11 +374,11 @@ static void a_stamp_is_of_the_clock_that_is_read(void **state)
     }
 }
 
-/* `foliot selftest clock --nics` on the loopback, as which the fake's NIC passes, until 25 packets came; on a port that others
- * don't use. After five reads its clock jumps. */
+/* Runs `foliot selftest clock --nics` on the loopback, as the fake's NIC, until 25 packets came, on a port of its own. After five
+ * reads its clock jumps. */
 static struct nic_test_result tried(struct time_source *source, int64_t jump_ns)
 {
-    /* one that the kernel hands out to nobody */
+    /* a port that the kernel gives to no other process */
     const struct nic_test_config config = {.interface = "lo",
                                            .port = (uint16_t)(20000 + getpid() % 12000)};
     struct nic_test *test = NULL;
@@ -416,7 +416,7 @@ static void promise_all(void)
         .rx_filters = 1u << HWTSTAMP_FILTER_ALL};
 }
 
-/* The driver promises all, and the loopback's packets get no stamps of it. Its clock can be read, and is stepped once. */
+/* The driver promises everything, but gives the loopback's packets no stamps. Its clock can be read, and is stepped once. */
 static void what_is_promised_is_tried(void **state)
 {
     struct time_source *source = NULL;
@@ -439,8 +439,8 @@ static void what_is_promised_is_tried(void **state)
     time_source_close(source);
 }
 
-/* The kernel begins to stamp what comes in when somebody asks for it, and takes its time: until it does, and for as long as this
- * process is there. */
+/* The kernel begins to stamp received packets a while after a process asks for that. Waits until it does. It goes on as long as
+ * this process lives. */
 static void stamps_begin(void)
 {
     const int flags = SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
@@ -467,7 +467,7 @@ static void stamps_begin(void)
     assert_true(stamped);
 }
 
-/* The driver names a clock that the stamps aren't of: an hour behind is noticed once the clock was read. */
+/* The driver names a clock that doesn't make the stamps: if it is an hour behind, that is noticed once the clock was read. */
 static void stamps_of_another_clock_are_none(void **state)
 {
     static const int64_t ahead[] = {0, -3600 * NS_PER_S};
@@ -488,7 +488,7 @@ static void stamps_of_another_clock_are_none(void **state)
     }
 }
 
-/* No hardware stamps and no clock: what the kernel stamps is what there is. */
+/* No hardware stamps and no clock: the kernel's stamps are used. */
 static void a_plain_nic_has_software_stamps(void **state)
 {
     struct time_source *source = NULL;

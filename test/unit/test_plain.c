@@ -1,4 +1,4 @@
-/* test_plain.c: no text of others reaches a terminal, a log or a scraper with a control in it. */
+/* test_plain.c: no foreign text reaches a terminal, a log or a scraper with a control character in it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static void it_is_cut_between_characters(void **state)
     assert_int_equal(plain_text("x", to, 0), 1);
 }
 
-/* Any bytes: what comes out is plain, and what is plain comes out as it went in. */
+/* Any bytes: the output is plain, and plain input stays the same. */
 static void any_bytes(void **state)
 {
     struct prng random;

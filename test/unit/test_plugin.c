@@ -1,5 +1,5 @@
-/* test_plugin.c: what the tables make of NCCL's calls, and what the plugin takes from the environment and tells the log. The
- * linker puts this file's functions in the place of the transport's. */
+/* test_plugin.c: how the tables handle NCCL's calls, what the plugin reads from the environment, and what it logs. The linker
+ * puts this file's functions in place of the transport's. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ extern const struct nccl_net_v12 ncclNetPlugin_v12;
 
 /* -- in the transport's place ----------------------------------------------------------------- */
 
-static int was_staged; /* by the last receive; -1: there was none */
+static int was_staged; /* at the last receive; -1: there was none */
 static const char *reason;
 
 int __wrap_transport_receive(struct transport_comm *comm, void *data, size_t size, int tag,
@@ -83,7 +83,7 @@ int __wrap_transport_memory_add(struct transport *t, void *data, size_t size,
     memory.added++;
     memory.data = data;
     memory.size = size;
-    *ret_memory = memory.error == 0 ? data : NULL; /* as good as any other */
+    *ret_memory = memory.error == 0 ? data : NULL; /* any address will do */
     return memory.error;
 }
 
@@ -136,7 +136,7 @@ staged_v8(enum nccl_result (*irecv)(void *, int, void **, int *, int *, void **,
     return was_staged;
 }
 
-/* Without a hint what LL and LL128 receive is told by its size. */
+/* Without a hint the size shows what LL and LL128 receive. */
 static void before_v9_small_receives_are_staged(void **state)
 {
     static const int sizes[] = {0, 8, LL_SIZE, LL_SIZE + 1, LL128_SIZE};
@@ -173,7 +173,7 @@ static bool staged(size_t size, void *hint)
     return all == 4;
 }
 
-/* From v9 on NCCL says which they are, unless its user has turned that off. */
+/* From v9 on NCCL marks them, unless its user has turned that off. */
 static void hints_are_taken_and_their_lack_is_known(void **state)
 {
     void *context;
@@ -197,8 +197,8 @@ static void hints_are_taken_and_their_lack_is_known(void **state)
 
 /* -- memory ----------------------------------------------------------------------------------- */
 
-/* What NCCL registers the transport gets to know, and forgets; what no NIC takes is told once, and is registered all the same:
- * it is copied. */
+/* The transport gets all memory that NCCL registers, and drops it. If no NIC takes it, that is reported once, and it is
+ * registered nevertheless: it is copied. */
 static void memory_is_registered(void **state)
 {
     static char buffer[8192];
@@ -235,7 +235,7 @@ static void memory_is_registered(void **state)
     assert_int_equal(ncclNetPlugin_v11.reg_mr(NULL, buffer, 100, NCCL_POINTER_CUDA, &other),
                      NCCL_INVALID_USAGE); /* pointer_support doesn't have it */
     ncclNetPlugin_v11.finalize(context);
-    assert_int_equal(ncclNetPlugin_v11.dereg_mr(NULL, handle), NCCL_SUCCESS); /* nobody is left */
+    assert_int_equal(ncclNetPlugin_v11.dereg_mr(NULL, handle), NCCL_SUCCESS); /* nothing is left */
     assert_int_equal(ncclNetPlugin_v11.init(&context, 0, NULL, count_warnings, NULL), NCCL_SUCCESS);
     assert_int_equal(ncclNetPlugin_v11.dereg_mr(NULL, older), NCCL_SUCCESS); /* not the new one's */
     ncclNetPlugin_v11.finalize(context);
@@ -244,7 +244,7 @@ static void memory_is_registered(void **state)
 
 /* -- words ------------------------------------------------------------------------------------ */
 
-/* Who set a variable may write over it, or free it. */
+/* The program that set a variable may overwrite or free it. */
 static void nothing_is_read_from_the_environment_later(void **state)
 {
     static char nic[] = "FOLIOT_NIC=lo", sysfs[] = "FOLIOT_SYSFS=/sys",
@@ -275,7 +275,7 @@ static void nothing_is_read_from_the_environment_later(void **state)
 static const char *const roce_words[] = {"FOLIOT_TRANSPORT", "FOLIOT_RDMA", "FOLIOT_VERBS",
                                          "FOLIOT_FAKE_VERBS_WIRE", "FOLIOT_GPU"};
 
-/* What can't have an effect is told. */
+/* A setting that can't have an effect is reported. */
 static void writes_without_queue_pairs_are_told(void **state)
 {
     struct settings settings;
@@ -351,7 +351,7 @@ static void marks_of_queue_pairs_are_read(void **state)
     }
 }
 
-/* ptrSupport tells what is: memory of GPUs is taken where it was asked for and a device takes it. */
+/* ptrSupport reports the truth: memory of GPUs is taken if it is switched on and a device takes it. */
 static void gpus_are_taken_where_a_device_does(void **state)
 {
     const int fd = memfd_create("gpu", MFD_CLOEXEC);
@@ -391,7 +391,7 @@ static void gpus_are_taken_where_a_device_does(void **state)
     }
 }
 
-/* Whoever finds it tells it, and each request that ends by it. */
+/* The first request that finds it logs it, and each request that ends by it returns it. */
 static void a_failure_is_logged_once(void **state)
 {
     void *context, *comm;
@@ -429,7 +429,7 @@ static void keep_words(int level, unsigned long flags, const char *file, int lin
     }
 }
 
-/* No descriptor is left: "Too many open files" alone would tell nobody what was opened. */
+/* No descriptor is left: "Too many open files" alone wouldn't show which step failed. */
 static void the_step_that_fails_is_named(const char *step)
 {
     struct rlimit before;
@@ -455,7 +455,7 @@ static void nics_that_cannot_be_listed_are_named(void **state)
 
 static void sockets_that_cannot_be_opened_are_named(void **state)
 {
-    (void)state; /* the NICs are known since the tests before */
+    (void)state; /* the NICs are known from the tests before */
     the_step_that_fails_is_named("sockets can't be opened");
 }
 

@@ -1,4 +1,4 @@
-/* Power cuts below the store: nothing acknowledged is lost, nothing is there twice. */
+/* Power cuts under the store: nothing that was acknowledged is lost, and nothing exists twice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,13 +17,13 @@ static void survives_power_cuts(void **state)
     }
     assert_string_equal(r.words, "");
     assert_int_equal(r.cuts, 150);
-    /* all of it was there to be cut */
+    /* each kind of write happened often enough to be cut */
     assert_true(r.in_doubt > 20);
     assert_true(r.checkpoints > 20 && r.seals > 10 && r.full > 3 && r.commits > 300);
     assert_true(r.given_back > 20);
 }
 
-/* Would it be noticed? A disk that says "synced" and isn't loses what was acknowledged. */
+/* Would a loss be noticed? A disk that reports "synced" without a sync loses acknowledged data. */
 static void a_disk_that_lies_is_noticed(void **state)
 {
     struct power_world_result r;

@@ -1,4 +1,4 @@
-/* The random numbers are reproducible and have the moments that their names promise. */
+/* The random numbers can be reproduced, and have the moments of their distributions. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,4 @@
-/* The probe codec: what is sent is what is read; whatever else arrives is refused and counted by
- * its reason. */
+/* The probe codec: a decoded packet equals the encoded one. Everything else that arrives is refused and counted by its reason. */
 #include <setjmp.h>
 #include <sodium.h>
 #include <stdarg.h>
@@ -83,7 +82,7 @@ static struct probe sample(uint64_t seed)
     return probe;
 }
 
-/* Re-seals a packet that a key holder has spoilt. */
+/* Seals a packet again that a key holder has changed. */
 static void seal(uint8_t *bytes)
 {
     crypto_shorthash_siphashx24(bytes + 144, bytes, 144, key.bytes);
@@ -154,7 +153,7 @@ static void damage_is_refused(void **state)
     assert_memory_equal(&read, &before, sizeof(read));
 }
 
-/* A key holder's nonsense: each field's limit, and the reason that is counted. */
+/* Nonsense from a key holder: each field's limit, and the counted reason. */
 static void every_reason_is_told(void **state)
 {
     static const struct {
@@ -202,7 +201,7 @@ static void every_reason_is_told(void **state)
         {80, 8, (uint64_t)INT64_MAX, PROBE_ERROR_MAP, PROBE_PAIR},
         {100, 4, PROBE_LINE_MAX + 1, PROBE_ERROR_MAP, PROBE_PAIR},
         {112, 4, FLEET_NIC_MAX, PROBE_ERROR_NIC, PROBE_PAIR},
-        {116, 4, 1, PROBE_ERROR_ANCHOR, PROBE_PAIR}, /* absent, yet a bound */
+        {116, 4, 1, PROBE_ERROR_ANCHOR, PROBE_PAIR}, /* absent, but with a bound */
         {140, 1, 0x80, PROBE_ERROR_RESERVED, PROBE_PAIR},
     };
 
@@ -233,7 +232,7 @@ static void every_reason_is_told(void **state)
     }
 }
 
-/* Random bytes sealed with the right key: refused or in range, never anything else. */
+/* Random bytes, sealed with the right key: refused or in range, and nothing else. */
 static void authentic_noise(void **state)
 {
     struct prng p;
@@ -257,7 +256,7 @@ static void authentic_noise(void **state)
     }
 }
 
-/* A peer of the first version: no anchor, all else alike. */
+/* A peer of the first version: no anchor, everything else the same. */
 static void the_first_version(void **state)
 {
     struct probe probe = sample(3), read;
@@ -344,7 +343,7 @@ static void a_digest_is_read_as_it_was_made(void **state)
     }
 }
 
-/* Authentic, and nonsense in one field each; an older version has no digests at all. */
+/* Authentic, but with nonsense in one field each. An older version has no digests at all. */
 static void a_digest_out_of_range_is_refused(void **state)
 {
     static const struct {
@@ -352,7 +351,7 @@ static void a_digest_out_of_range_is_refused(void **state)
         enum probe_error error;
     } cases[] = {
         {2, PROBE_VERSION_DIGEST - 1, PROBE_ERROR_TYPE},
-        {5, 0x02, PROBE_ERROR_RESERVED}, /* stamps, which it hasn't */
+        {5, 0x02, PROBE_ERROR_RESERVED}, /* stamps, which it doesn't have */
         {53, 1, PROBE_ERROR_RESERVED},
         {47, 0x7f, PROBE_ERROR_DIGEST}, /* made in a far future */
         {51, 0xff, PROBE_ERROR_DIGEST}, /* a NIC that no list has */
@@ -364,8 +363,8 @@ static void a_digest_out_of_range_is_refused(void **state)
         {64, 0x00, PROBE_ERROR_DIGEST}, /* no hops */
         {64, 0x07, PROBE_ERROR_DIGEST}, /* more than a way has */
         {64, 0x3a, PROBE_ERROR_DIGEST}, /* answered, and lost */
-        {65, 0xc0, PROBE_ERROR_DIGEST}, /* kinds of hops behind the last */
-        {143, 1, PROBE_ERROR_DIGEST},   /* behind the last observation */
+        {65, 0xc0, PROBE_ERROR_DIGEST}, /* kinds of hops after the last one */
+        {143, 1, PROBE_ERROR_DIGEST},   /* after the last observation */
     };
     const struct probe_observation o = {
         .to = {2}, .lost = 3, .hop_count = 2, .hops = {{5, PROBE_HOP_LEAF}, {6, PROBE_HOP_SPINE}}};
@@ -454,7 +453,7 @@ static void queue_pairs_are_read_as_they_were_told(void **state)
     }
 }
 
-/* Authentic, and nonsense in one place each; an older version has none of it. */
+/* Authentic, but with nonsense in one place each. An older version has none of it. */
 static void queue_pairs_out_of_range_are_refused(void **state)
 {
     static const struct {
@@ -472,7 +471,7 @@ static void queue_pairs_out_of_range_are_refused(void **state)
         {0, 143, 1, PROBE_ERROR_RESERVED},
         {1, 2, PROBE_VERSION_PORT - 1, PROBE_ERROR_TYPE},
         {1, 44, PROBE_UD_LEFT + 1, PROBE_ERROR_TYPE},
-        {1, 44, PROBE_UD_HERALD, PROBE_ERROR_STAMP}, /* it tells no moment */
+        {1, 44, PROBE_UD_HERALD, PROBE_ERROR_STAMP}, /* it has no time */
         {1, 45, PROBE_WAY_JOB + 1, PROBE_ERROR_TYPE},
         {1, 46, 1, PROBE_ERROR_RESERVED},
         {1, 55, 0x7f, PROBE_ERROR_STAMP},    /* in a far future */
@@ -509,7 +508,7 @@ static void every_error_has_a_name(void **state)
     }
 }
 
-/* The line in integers: exact at r, monotone, rate right to 1 ns over an hour. */
+/* The line in integers: exact at r, monotone, and its rate right to 1 ns over an hour. */
 static void linear_map_is_exact_and_monotone(void **state)
 {
     struct prng p;
@@ -537,8 +536,8 @@ static void linear_map_is_exact_and_monotone(void **state)
     }
 }
 
-/* A field that the encoder writes and the table doesn't have would be one that no simulated liar lies in: every byte
- * before the tag is one field's, frames the packet, or must be 0. */
+/* If the encoder writes a field that isn't in the table, no simulated liar lies in it. So every byte before the tag belongs to
+ * one field, frames the packet, or must be 0. */
 static void the_table_of_fields_is_complete(void **state)
 {
     (void)state;

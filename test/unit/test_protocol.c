@@ -1,4 +1,4 @@
-/* Versions N and N-1: who speaks what, and what a newer one says that an older doesn't know. */
+/* Versions N and N-1: which protocol two programs use, and new fields that an older one doesn't have. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "core/fleet/protocol.h"
 #include "platform/message/message.h"
 
-/* An agent's protocol once it and a controller have found each other; 0: never. */
+/* An agent's protocol after it has met a controller; 0: they can't agree. */
 static uint32_t meet(uint32_t agent, uint32_t agent_oldest, uint32_t controller,
                      uint32_t controller_oldest, uint32_t now)
 {
@@ -37,7 +37,7 @@ static void n_and_the_one_before_work_together(void **state)
     assert_int_equal(meet(3, 2, 5, 4, 3), 0);
 }
 
-/* Fields of a version to come, of each wire type, at the end of any message. */
+/* Fields of a future version, of each wire type, at the end of any message. */
 static size_t add_unknown(uint8_t *bytes, size_t size)
 {
     static const uint8_t unknown[] = {0xb8, 0x3e, 0x07, /* 999: number */
@@ -55,11 +55,11 @@ static void unknown_fields_are_ignored(void **state)
     struct message_buffer b = {0};
     uint8_t bytes[512], inner[256];
     assert_int_equal(message_arena_init(&arena, 1 << 16), 0);
-    /* upwards, and within what is sealed */
+    /* upwards, and within the sealed part */
     Foliot__V1__Port port = FOLIOT__V1__PORT__INIT, *ports = &port;
     Foliot__V1__Report report = FOLIOT__V1__REPORT__INIT;
     port.nic = 7;
-    port.state = 99; /* a state to come */
+    port.state = 99; /* a future state */
     report.at_mono = 5;
     report.ports = &ports;
     report.n_ports = 1;

@@ -1,4 +1,4 @@
-/* A host's quota of the loop's time: what it used is its own, what others used is not, and it comes back. */
+/* A host's quota of the loop's time: the host pays for what it used, not for what others used, and the quota refills. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,7 +78,8 @@ static void who_took_too_long_waits(void **state)
     assert_true(h.quota.work_ms <= QUOTA_WORK_MS);
 }
 
-/* Whose joins count together: of a network of IPv6 all, else who draws the same place, which is another one after each start. */
+/* Addresses whose joins count together: a whole IPv6 network; else those that draw the same place, which changes with each
+ * start. */
 static void strangers_of_a_network_share_a_place(void **state)
 {
     static const char *const others[][2] = {{"2001:db8::1", "2001:db8:0:1::1"},
@@ -100,7 +101,7 @@ static void strangers_of_a_network_share_a_place(void **state)
     }
 }
 
-/* A fleet behind one address joins as fast as it likes. Whoever is refused again and again waits, alone. */
+/* A fleet behind one address joins as fast as it likes. A host that is refused again and again waits, and no other does. */
 static void only_what_made_no_member_is_charged(void **state)
 {
     static struct controller c = {.join_salt = 5};
@@ -117,13 +118,13 @@ static void only_what_made_no_member_is_charged(void **state)
         ingest_join_give_back(&c, own);
     }
     while (ingest_join_take(&c, own) && charges < 100000) {
-        charges++; /* these come to their end later, or never */
+        charges++; /* these end later, or never */
     }
     assert_in_range(charges, 200, 99999); /* a slow machine gets some back meanwhile */
     assert_true(ingest_join_take(&c, other));
 }
 
-/* Nobody shares a stranger's place for longer than a minute. */
+/* No host shares a stranger's place for longer than a minute. */
 static void places_are_drawn_anew_each_minute(void **state)
 {
     static struct controller c = {.join_salt = 5};

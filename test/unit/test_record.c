@@ -1,6 +1,5 @@
-/* Recordings: what a node was told comes back, to the bit, and replays to the same actions; from
- * its birth, and from the middle of its life by the copy that a segment begins with. Damaged files
- * are refused, never believed. */
+/* Recordings: a node's inputs come back, to the bit, and replay to the same actions; from its start, and from the middle of its
+ * life by the copy at the beginning of a segment. Damaged files are refused, never trusted. */
 #include "base/arena.h"
 #include "base/prng.h"
 #include "service/record/record.h"
@@ -25,7 +24,7 @@ static const struct mesh_peer peers[] = {
 };
 static const struct probe_key key = {.id = 1, .bytes = "0123456789abcde"};
 
-/* Two hosts on one wire; the first one's node is recorded. */
+/* Two hosts on one wire. The first one's node is recorded. */
 static struct host {
     struct node *node;
     struct node_receive in[QUEUE_MAX];
@@ -179,7 +178,7 @@ static void finish(void)
     assert_int_equal(rmdir(directory), 0); /* its files never had names */
 }
 
-/* How reading ends: 0 where all is there. */
+/* Reads to the end; 0 if everything is there. */
 static int read_all(const uint8_t *bytes, size_t size)
 {
     struct record *record = NULL;
@@ -195,7 +194,7 @@ static int read_all(const uint8_t *bytes, size_t size)
     return r;
 }
 
-/* Cut anywhere, by one byte too: the events before the cut, then word of it. */
+/* Cut at any byte: the events before the cut, then a report of the cut. */
 static void cut_is_noticed(const uint8_t *bytes, size_t size)
 {
     struct record *record = NULL;
@@ -218,7 +217,7 @@ static void cut_is_noticed(const uint8_t *bytes, size_t size)
     }
 }
 
-/* One bit of the events, or more bytes than there were. */
+/* One bit of the events is changed, or there are more bytes than before. */
 static void damage_is_noticed(uint8_t *bytes, size_t size)
 {
     uint8_t *longer = calloc(1, size + 1);
@@ -254,7 +253,7 @@ static void replays_from_birth(void **state)
     record_close(record);
     cut_is_noticed(bytes, size);
     damage_is_noticed(bytes, size);
-    /* a flipped bit of what makes it ours */
+    /* a flipped bit in the part that marks a recording */
     bytes[16] ^= 1;
     assert_int_equal(record_open_memory(&record, bytes, size), -ESTALE);
     bytes[0] ^= 1;
@@ -273,7 +272,7 @@ static void replays_from_the_middle(void **state)
     struct node *node = NULL;
     size_t size = 0;
     if (arena_open() < 0) {
-        skip(); /* the thread sanitizer keeps that address for itself */
+        skip(); /* the thread sanitizer reserves that address */
     }
     start(128 << 10, birth);
     recorder_node(recorder, hosts[0].node);
@@ -294,7 +293,7 @@ static void replays_from_the_middle(void **state)
     finish();
 }
 
-/* A whole list, then a NIC that joins it and one that leaves: a recording begins with the list of the birth. */
+/* A whole list, then a NIC joins and another leaves: a recording begins with the list at the start. */
 static void replays_a_list_that_changes(void **state)
 {
     static struct mesh_peer room[1024];

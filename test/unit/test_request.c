@@ -1,4 +1,4 @@
-/* What may be asked on the agent's socket, and what a wrong request is told. */
+/* Valid requests on the agent's socket, and the errors of wrong ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

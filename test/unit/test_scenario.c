@@ -1,10 +1,10 @@
-/* The scenario language: what is read, what is refused and where. */
+/* The scenario language: what is read, what is refused, and the place in the error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka wants those first */
+/* cmocka needs those first */
 #include <cmocka.h>
 
 #include "base/time.h"

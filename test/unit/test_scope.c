@@ -1,4 +1,4 @@
-/* What a tenant's token sees of a fleet of two tenants: its own hosts, what lies between those, and nothing else. */
+/* What a tenant's token sees in a fleet of two tenants: its own hosts, everything between those, and nothing else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,7 +92,7 @@ static void a_scope_that_could_see_all_by_mistake_is_refused(void **state)
     assert_true(scope_good(longest));
 }
 
-/* Host by host, NIC by NIC, and as the store is asked. */
+/* For each host, for each NIC, and in queries of the store. */
 static void a_tenant_sees_its_own_hosts(void **state)
 {
     struct api_call call = {.c = &world};
@@ -103,7 +103,7 @@ static void a_tenant_sees_its_own_hosts(void **state)
         assert_int_equal(api_sees(&call, &hosts[i]), i % 2 == 0);
         assert_int_equal(api_sees_nic(&call, i), i % 2 == 0);
     }
-    assert_false(api_sees(&call, NULL)); /* no host's: the fabric's, the controller's */
+    assert_false(api_sees(&call, NULL)); /* of no host: the fabric's, the controller's */
     assert_false(api_sees_nic(&call, 99));
     assert_string_equal(call.host_ids, "[10,12]");
     scope_close(&call);
@@ -119,7 +119,7 @@ static void a_tenant_sees_its_own_hosts(void **state)
     scope_close(&call);
 }
 
-/* A finding is seen when all that it names is seen: its ends, and the suspect, which may be another tenant's. */
+/* A finding is seen if all its hosts are: both ends, and the suspect, which may be another tenant's. */
 static void a_finding_is_seen_whole_or_not(void **state)
 {
 #define END(host) "{\"host\":\"" host "\"}"
@@ -139,13 +139,13 @@ static void a_finding_is_seen_whole_or_not(void **state)
         {10, "{\"to\":" END("red-1") ",\"element\":" NIC_OF("\"blue-1\"") "}", false},
         {10, "{\"to\":" END("red-1") ",\"element\":" NIC_OF("\"blue-9\"") "}", false}, /* gone */
         {10, "{\"to\":" END("red-1") ",\"element\":" NIC_OF("null") "}",
-         false}, /* nobody knows whose */
+         false}, /* the tenant is unknown */
         {10,
          "{\"to\":" END(
              "red-1") ",\"element\":{\"kind\":\"trunk\",\"places\":[{\"kind\":\"leaf\",\"name\":"
                       "\"leaf0\"},{\"kind\":\"spine\",\"name\":\"blue-1\"}]}}",
          true},
-        /* rows of before: they tell what kind, and not whose */
+        /* older rows: they have the kind, but no owner */
         {10, "{\"to\":" END("red-1") ",\"suspect\":{\"kind\":\"nic\",\"name\":\"red-1/nic0\"}}",
          false},
         {10, "{\"to\":" END("red-1") ",\"suspect\":{\"kind\":\"host\",\"name\":\"blue-9\"}}",
@@ -185,7 +185,7 @@ static void events_of_others_are_not_seen(void **state)
         {"job", 10, "{\"peer_host\":\"red-2\"}", true},
         {"job", 10, "{\"peer_host\":\"blue-2\"}", false},
         {"job", 10, "no json", false},
-        {"incident", 10, "{}", false}, /* about more than one tenant's hosts */
+        {"incident", 10, "{}", false}, /* about several tenants' hosts */
         {"controller", 0, "{}", false},
     };
 

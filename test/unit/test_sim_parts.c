@@ -1,10 +1,10 @@
-/* The parts of the simulated world by themselves: order of events, oscillators, queues, counts. */
+/* The parts of the simulated world alone: order of events, oscillators, queues, counts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka wants those first */
+/* cmocka needs those first */
 #include <cmocka.h>
 
 #include "base/prng.h"
@@ -71,7 +71,7 @@ static void an_oscillator_does_not_depend_on_who_reads_it(void **state)
     const int64_t b = crystal_read(&seldom, 10 * NS_PER_S, &g);
     assert_int_equal(a, b);
     assert_true(f == g);
-    /* and a little back is the same as it was */
+    /* and a little earlier it is the same as before */
     assert_true(crystal_read(&often, 10 * NS_PER_S - 30 * NS_PER_MS, NULL) ==
                 crystal_read(&seldom, 10 * NS_PER_S - 30 * NS_PER_MS, NULL));
     crystal_done(&often);
@@ -126,7 +126,7 @@ static void an_idle_port_only_serialises(void **state)
 
     port_init(&p, 1, 1000, 1e6, 1538, true); /* 1 Gbit/s: 8 ns a byte */
     assert_true(fabs(port_pass(&p, 1000, 200, false) - 2600) < 1e-6);
-    /* the next one comes while the first is being sent */
+    /* the next one arrives while the first is being sent */
     assert_true(fabs(port_pass(&p, 1100, 200, false) - 4200) < 1e-6);
 }
 
@@ -161,8 +161,8 @@ static void a_probe_of_its_own_class_waits_for_one_frame_at_most(void **state)
     assert_true(port_pass(&p, 2e8, 226, false) >= 2e8 + 8000);
 }
 
-/* One of the jobs' class is behind 8 us of their frames. Those of the probes' class that come meanwhile go first, and wait for
- * one another only. */
+/* A packet of the jobs' class is behind 8 us of their frames. Packets of the probes' class that come meanwhile overtake it, and
+ * wait for each other only. */
 static void a_probe_of_its_own_class_overtakes(void **state)
 {
     (void)state;

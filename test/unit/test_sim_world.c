@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-/* cmocka wants those first */
+/* cmocka needs those first */
 #include <cmocka.h>
 
 #include "service/record/record.h"
@@ -64,7 +64,7 @@ static void on_action(void *context, struct mono now, const struct node_action *
     *trace = world_trace_action(*trace, now, action);
 }
 
-/* What `host` was told since its agent last started, and what it decided then. */
+/* The inputs of `host` since its agent last started, and its decisions since then. */
 static struct record *record_of(const struct scenario *s, int host, uint64_t *ret_trace)
 {
     struct world *w = NULL;
@@ -144,7 +144,8 @@ static void a_restarted_agent_is_soon_useful(void **state)
     assert_true(warm < cold);
 }
 
-/* Paths of all hosts whose ways aren't known; pairs of NICs of two leaves that take another number of ways than there are. */
+/* Counts paths of all hosts whose ways aren't known, and pairs of NICs of two leaves that use another number of ways than
+ * exist. */
 static void count_ways(struct world *w, uint32_t ways, uint32_t *ret_unknown, uint32_t *ret_other)
 {
     *ret_unknown = *ret_other = 0;
@@ -169,7 +170,7 @@ static void count_ways(struct world *w, uint32_t ways, uint32_t *ret_unknown, ui
     }
 }
 
-/* A fabric with fewer ways than are looked for: nine hosts on three leaves, three spines. */
+/* A fabric with fewer ways than agents look for: nine hosts on three leaves, three spines. */
 static void ways_are_learnt_within_a_minute(void **state)
 {
     struct scenario *s = small(false);

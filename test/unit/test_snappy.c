@@ -1,4 +1,4 @@
-/* Snappy: what is packed unpacks to the same, by a reader written from the format's description. */
+/* Snappy: packed bytes unpack to the same, by a reader written from the format's description. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

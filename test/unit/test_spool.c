@@ -1,4 +1,4 @@
-/* The agent's spool: in order, bounded, over restarts and damage; no number is used twice. */
+/* The agent's spool: in order, bounded, over restarts and damage. No number is used twice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,7 +114,7 @@ static void a_torn_tail_costs_no_more(void **state)
         struct spool_report r;
         assert_true(spool_get(s, 3, &r) && r.number > 4);
         spool_close(s);
-        s = open_spool(1); /* put back what there was */
+        s = open_spool(1); /* put the original back */
         spool_acknowledge(s, UINT64_MAX);
         spool_close(s);
         assert_int_equal(unlink(path), 0);
@@ -125,7 +125,7 @@ static void a_torn_tail_costs_no_more(void **state)
         spool_close(s);
     }
     const int fd = open(path, O_RDWR);
-    assert_int_equal(pwrite(fd, "nonsense", 8, 0), 8); /* no head of ours: begun anew */
+    assert_int_equal(pwrite(fd, "nonsense", 8, 0), 8); /* not our head: it begins anew */
     close(fd);
     s = open_spool(1);
     assert_int_equal(spool_count(s), 0);

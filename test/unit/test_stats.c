@@ -1,4 +1,4 @@
-/* Histograms say what the sample says, to the error that they state, and merge as if one had seen all. */
+/* Histograms give the sample's quantiles, within the error that they state, and a merged one equals one of all values. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static const struct histogram_shape fine = {8, 40, 4}, coarse = {5, 27, 2}, tiny
 
 static const double shares[] = {0, 1e-4, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1};
 
-/* Numbers of every size that a shape of `bits` covers, some of them often. */
+/* Draws numbers of every size that a shape of `bits` covers, some of them often. */
 static int64_t draw(struct prng *p, int bits)
 {
     const int64_t value = (int64_t)(prng_u64(p) >> (64 - bits)) >> prng_below(p, (uint64_t)bits);
@@ -119,7 +119,7 @@ static void an_empty_one_says_so(void **state)
     assert_true(isnan(sample_median(NULL, 0)) && isnan(sample_quantile(NULL, 0, 0.5)));
 }
 
-/* Numbers beyond either end, and the largest there are. */
+/* Numbers beyond either end, and the largest possible ones. */
 static void nothing_is_out_of_range(void **state)
 {
     static const int64_t extremes[] = {INT64_MIN, -1, 0, 1, 3, 4, 5, 15, 16, 1 << 20, INT64_MAX};

@@ -1,5 +1,5 @@
-/* The store: what is committed is there after kill -9, a failed write leaves the last commit, chunks
- * hold what was put in, and damage is refused. */
+/* The store: committed data are there after kill -9, a failed write leaves the last commit, chunks return their content, and
+ * damage is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -139,7 +139,7 @@ static void keeps_a_second_one_out(void **state)
     store_close(open_store("s.db", 0));
 }
 
-/* A child writes and says what was acknowledged; it is killed at any moment. */
+/* A child writes, and reports what was acknowledged. It is killed at any moment. */
 static void survives_kill(void **state)
 {
     for (unsigned round = 0; round < 12; round++) {
@@ -185,7 +185,7 @@ static void survives_kill(void **state)
     }
 }
 
-/* No byte more fits: the commit fails, says so, and the store goes on once there is room. */
+/* Not one more byte fits: the commit fails and reports that, and the store goes on once there is room. */
 static void survives_a_full_disk(void **state)
 {
     struct store *s = open_store("s.db", 0);
@@ -283,7 +283,7 @@ static void findings_stay_closed(void **state)
     store_close(s);
 }
 
-/* Beside the writer: sees what is committed, of one moment, and puts the log into the file. */
+/* Beside the writer: reads committed data, of one moment, and puts the log into the file. */
 static void a_helper_reads_and_checkpoints(void **state)
 {
     struct store *s = open_store("s.db", 0), *helper = NULL;
@@ -309,7 +309,7 @@ static void a_helper_reads_and_checkpoints(void **state)
     store_snapshot_end(helper);
     assert_int_equal(store_report_put(helper, host, 3, body, 1), -EROFS); /* it is no writer */
     store_rollback(helper);
-    while (store_log_pages(s) < STORE_LOG_PAGES + 10) { /* not before it is told to */
+    while (store_log_pages(s) < STORE_LOG_PAGES + 10) { /* not before it is asked to */
         for (int64_t i = 0; i < 2000; i++) {
             assert_int_equal(store_report_put(s, host, 10 + i, body, sizeof(body)), 0);
         }
@@ -320,7 +320,7 @@ static void a_helper_reads_and_checkpoints(void **state)
     assert_int_equal(store_log_pages(s), 0);
     assert_int_equal(store_report_put(s, host, 3, body, 1), 0);
     assert_int_equal(store_commit(s), 0);
-    assert_true(store_log_pages(s) < 20); /* the log began anew */
+    assert_true(store_log_pages(s) < 20); /* the log began again */
     store_close(helper);
     store_close(s);
 }
@@ -340,7 +340,7 @@ static int64_t size_of(const char *name)
     return stat(path, &st) == 0 ? st.st_size : -1;
 }
 
-/* What kill -9 left: opening it reads the log and writes nothing, or it would sync while all wait. */
+/* After a kill -9: opening reads the log and writes nothing. Otherwise it would sync while all wait. */
 static void opening_after_a_kill_writes_nothing(void **state)
 {
     struct store *s = open_store("s.db", 0);
@@ -378,8 +378,8 @@ static void put_reports(struct store *s, int64_t host, int64_t from, int64_t cou
     }
 }
 
-/* Retention has deleted most of what there is: the file gets shorter, a few pages at a time, down to what it keeps for
- * the rows to come, and nothing that is left is lost. */
+/* Retention has deleted most rows: the file gets shorter, a few pages at a time, down to the room that it keeps for new rows, and
+ * no remaining row is lost. */
 static void gives_back_what_was_deleted(void **state)
 {
     enum { STEP = 16 };
@@ -411,7 +411,7 @@ static void gives_back_what_was_deleted(void **state)
     store_close(s);
 }
 
-/* Rows that come and go: what they leave is theirs again, nothing is given back and taken anew. */
+/* Rows come and go: new rows use the old rows' room; it isn't given back and taken again. */
 static void keeps_room_for_the_next_rows(void **state)
 {
     struct store *s = open_store("s.db", 0);
@@ -433,7 +433,7 @@ static int count_audit(void *context, const struct store_audit *a)
     return 0;
 }
 
-/* Whoever changes things all day long doesn't fill the disk for ever; what is young stays. */
+/* A user who changes things all day doesn't fill the disk for ever. Young rows stay. */
 static void lets_go_of_what_is_old(void **state)
 {
     struct store *s = open_store("s.db", 0);
@@ -482,7 +482,7 @@ static void put_part(struct store *s, int64_t host, const char *part, int64_t at
     assert_int_equal(store_part_put(s, host, part, at_ns, hashes, body, strlen(body)), 0);
 }
 
-/* Two moments of a host: only what was another is read, and what came back to its old content isn't. */
+/* Two times of a host: only changed parts are read. A part that returned to its old content isn't. */
 static void tells_the_parts_that_are_others(void **state)
 {
     struct store *s = open_store("s.db", 0);
@@ -497,7 +497,7 @@ static void tells_the_parts_that_are_others(void **state)
     put_part(s, 1, "net", 100, 2, "n");
     put_part(s, 1, "os", 200, 3, "b");
     put_part(s, 1, "rdma", 200, 4, "r");
-    put_part(s, 1, "os", 300, 1, "a"); /* as it was */
+    put_part(s, 1, "os", 300, 1, "a"); /* as before */
     put_part(s, 2, "os", 200, 4, "r"); /* another host's */
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         char told[256] = "";
@@ -539,7 +539,7 @@ static void keeps_what_was_for_some_days(void **state)
     for (uint8_t i = 1; i <= 5; i++) {
         put_now(s, i * 100, i);
     }
-    put_now(s, 600, 5); /* the same once more is kept, too: it is of another time */
+    put_now(s, 600, 5); /* the same values again are kept, too: they are of another time */
     assert_int_equal(now_at(s, 250, 450), 300); /* the oldest of these */
     assert_int_equal(now_at(s, 320, 380), 300); /* none: the newest before */
     assert_int_equal(now_at(s, 100, 100), 100);
@@ -551,17 +551,17 @@ static void keeps_what_was_for_some_days(void **state)
     assert_int_equal(host, 1);
     assert_int_equal(store_part_now_count(s, 250, 500), 1);
     assert_int_equal(store_part_now_count(s, 310, 390), 0);
-    put_part(s, other, "os", 350, 9, "a"); /* nothing that was measured */
+    put_part(s, other, "os", 350, 9, "a"); /* no measurements */
     assert_int_equal(store_part_now_count(s, 310, 390), 0);
     assert_int_equal(store_parts(s, 1, INT64_MAX, note_part, told), 0);
-    assert_string_equal(told, "os=a "); /* nor with an earlier release, which asks the same */
+    assert_string_equal(told, "os=a "); /* nor with an earlier release, which has the same query */
     /* an audit that began and ended about 200 was accepted */
     const struct store_audit_run run = {190, 210, "{\"accepted\":{\"at_utc_ns\":900}}"};
     assert_int_equal(store_audit_run_put(s, &run), 0);
     assert_int_equal(store_audit_expire(s, 0, 450, 100), 4); /* 100 and 300, each with its body */
     assert_int_equal(now_at(s, 0, 150), 0);
     assert_int_equal(now_at(s, 0, 450), 200);
-    assert_int_equal(now_at(s, 250, 450), 400); /* what was in force then */
+    assert_int_equal(now_at(s, 250, 450), 400); /* the one that was valid then */
     assert_int_equal(now_at(s, 450, 550), 500);
     store_close(s);
 }
@@ -572,7 +572,7 @@ static int count_work(void *context)
     return 0;
 }
 
-/* Steps of SQLite's machine, in hundreds, for two parts of each of 200 hosts that may go. */
+/* Steps of SQLite's machine, in hundreds, to delete two parts of each of 200 hosts. */
 static uint64_t work_to_expire(int64_t runs)
 {
     struct store *s = open_store("s.db", 0);
@@ -601,7 +601,7 @@ static void expires_in_time_of_the_parts_whatever_the_runs(void **state)
     assert_in_range(many, few, 2 * few);
 }
 
-/* What is more than may go at once goes with the next calls, and no run before its results. */
+/* Rows beyond the limit of a call are deleted by the next calls, and no run before its results. */
 static void expires_some_rows_at_a_time(void **state)
 {
     struct store *s = open_store("s.db", 0);
@@ -637,7 +637,7 @@ static void expires_some_rows_at_a_time(void **state)
     store_close(s);
 }
 
-/* Where paths change often there are many tables; whoever may still need one finds it. */
+/* If paths change often, there are many tables. A report that may still need one finds it. */
 static void forgets_tables_that_no_report_needs(void **state)
 {
     struct store *s = open_store("s.db", 0);

@@ -1,12 +1,12 @@
-/* The swarm: what is drawn can be written down and read again; one seed, one world; a judge that sees nothing sees
- * everything. */
+/* The swarm: a drawn world can be written to a file and read again; the whole space is drawn; one seed gives one world; small worlds
+ * keep their bounds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka wants those first */
+/* cmocka needs those first */
 #include <cmocka.h>
 #include <jansson.h>
 
@@ -31,7 +31,7 @@ static char *text_of(const struct scenario *s, size_t *ret_size)
     return text;
 }
 
-/* A key that the writer forgets, or a value that it rounds, would make the file another world. */
+/* If the writer left out a key, or rounded a value, the file would be another world. */
 static void a_drawn_world_is_the_same_as_a_file(void **state)
 {
     struct scenario *drawn = calloc(1, sizeof(*drawn)), *read = calloc(1, sizeof(*read));
@@ -112,7 +112,7 @@ static void the_whole_space_is_drawn(void **state)
     free(s);
 }
 
-/* No bound that the truth leaves. docs/swarm.md lists what doesn't hold yet. */
+/* The truth must not leave any bound. docs/swarm.md lists what doesn't hold yet. */
 static void small_worlds_keep_their_bounds(void **state)
 {
     static const enum invariant kept[] = {INVARIANT_HARD,  INVARIANT_EDGE,      INVARIANT_LATE,
@@ -140,7 +140,7 @@ static void small_worlds_keep_their_bounds(void **state)
     free(s);
 }
 
-/* Words of a judge, and the name of a folder, may have quotes in them. */
+/* A judge's text, and a folder's name, may have quotes in them. */
 static void a_line_of_json_can_be_parsed(void **state)
 {
     static const char *const words = "\"host 1\" isn't \\ SYNCED\n";

@@ -1,4 +1,4 @@
-/* The switch's page: what one writes another reads, a restart changes nothing, and nonsense is no order. */
+/* The switch's page: a reader gets what a writer wrote, a restart changes nothing, and nonsense is no order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static void the_lesser_counts(void **state)
     assert_string_equal(switch_mode_word(SWITCH_OBSERVE), "observe");
 }
 
-/* A reader that mapped it once sees what a second writer, after a restart, writes. */
+/* A reader that mapped it once sees the values that a second writer writes after a restart. */
 static void a_restart_writes_the_same_page(void **state)
 {
     char folder[] = "/tmp/foliot-switch-XXXXXX", path[64];
@@ -40,7 +40,7 @@ static void a_restart_writes_the_same_page(void **state)
     assert_false(switch_page_write(writer.memory, SWITCH_OBSERVE));
     shm_close(&writer);
     assert_int_equal(switch_page_read(reader.memory),
-                     SWITCH_OBSERVE); /* the writer is gone: it stays */
+                     SWITCH_OBSERVE); /* the writer is gone: the value stays */
     assert_int_equal(shm_open_write(&writer, path, sizeof(struct switch_page)), 0);
     switch_page_init(writer.memory);
     assert_int_equal(switch_page_read(reader.memory), SWITCH_OBSERVE);

@@ -1,5 +1,5 @@
-/* test_sysfs.c: a fact of the kernel's small files is a value, or the reason why there is none; and nothing is read outside
- * the root. */
+/* test_sysfs.c: a fact from the kernel's small files is a value, or the reason why there is none. Nothing is read outside the
+ * root. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -161,7 +161,7 @@ static void note(void *context, const struct sysfs *s, const char *path, int fla
     assert_ptr_equal(s, &tree);
     assert_string_equal(path, "/sys/vendor");
     assert_int_equal(flags, O_RDONLY);
-    assert_true(sysfs_text(&tree, path, text, sizeof(text)) > 0); /* who watches may read */
+    assert_true(sysfs_text(&tree, path, text, sizeof(text)) > 0); /* a watcher may read */
     seen++;
 }
 
@@ -205,7 +205,7 @@ static void *rename_on_and_on(void *arg)
     return NULL;
 }
 
-/* While something else is renamed the kernel refuses links with ".." for a moment. Nobody may take that for "not there". */
+/* While another process renames files, the kernel refuses links with ".." for a moment. That must not count as "not there". */
 static void what_is_there_stays_there_while_others_rename(void **state)
 {
     pthread_t thread;

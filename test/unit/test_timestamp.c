@@ -39,13 +39,13 @@ static void converts_between_sandwiches(void **state)
         assert_true(llabs(raw - t) <= 2);
         assert_true(error < 60);
     }
-    /* a rate that changes inside is covered by the error */
+    /* the error covers a rate that changes inside */
     const struct sandwich bend = {55 * NS_PER_MS, 7 * NS_PER_S + 55 * NS_PER_MS + 5500 + 1000, 80};
     sandwich_add(&ring, &bend);
     assert_true(sandwich_convert(&ring, 7 * NS_PER_S + 52500000 + 5250, &raw, &error));
     assert_true(llabs(raw - 52500000) <= error);
     assert_true(error < 700);
-    /* a step: stamps from before are refused */
+    /* a step: earlier stamps are refused */
     const struct sandwich step = {60 * NS_PER_MS, 9 * NS_PER_S, 80};
     sandwich_add(&ring, &step);
     assert_true(ring.jump_ns > NS_PER_S);
@@ -199,8 +199,7 @@ static int64_t raw_ns(void)
     return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-/* In a lab every reading of time passes the host's emulated clock; a bracket of the NIC's clock
- * holds it. */
+/* In a lab every reading of time passes the host's emulated clock, and so does the bracket of the NIC's clock. */
 static void reads_time_through_the_lab(void **state)
 {
     char path[] = "/tmp/foliot-test-oscillator-XXXXXX", spec[64];
@@ -273,8 +272,8 @@ static void says_what_was_not_sent(void **state)
 
 static int send_error; /* of the next call, in place of the kernel's */
 
-/* Instead of the C library's, for the whole program. The kernel counts a packet before its queue has no room for it: a packet
- * that asks for a stamp and stays within this host does that. */
+/* Replaces the C library's, for the whole program. The kernel counts a packet before it finds its queue full: so do packets here
+ * that ask for a stamp and stay within this host. */
 int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 {
     if (send_error != 0) {
@@ -286,8 +285,8 @@ int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
     return (int)syscall(SYS_sendmmsg, fd, messages, count, flags);
 }
 
-/* A full queue (ENOBUFS) refuses a packet that the kernel has counted already. Counted on, each later stamp would be the
- * packet's before. */
+/* A full queue (ENOBUFS) refuses a packet that the kernel has already counted. If that were not corrected, each later stamp would
+ * belong to the packet before. */
 static void a_refused_packet_shifts_no_stamp(void **state)
 {
     struct endpoint *a = open_local("127.0.0.1", 47637);
@@ -321,11 +320,11 @@ static void a_refused_packet_shifts_no_stamp(void **state)
     assert_int_equal(told, 20);
     assert_int_equal(refused, 1);
     for (int i = 1; i <= 20;
-         i++) { /* each is its own packet's: between its call and the next one's */
+         i++) { /* each belongs to its own packet: between its call and the next one's */
         assert_true(given[i] == 0 || given[i] >= called[i]);
         assert_true(given[i] == 0 || i == 20 || given[i] <= called[i + 1]);
     }
-    assert_true(stamped >= 15); /* all after it, but for what waited when it was refused */
+    assert_true(stamped >= 15); /* all later ones, except those that waited when it was refused */
     endpoint_counters_get(a, &counters);
     assert_int_equal(counters.count_resets, 1);
     assert_int_equal(counters.last_error, ENOBUFS);
@@ -351,7 +350,7 @@ static void reads_what_routers_quote(void **state)
     assert_int_equal(a.quoted, 160);
     assert_true(hop_parse4(bytes, 20 + 8 + 20 + 8, &a));
     assert_int_equal(a.quoted, 0);
-    /* any bytes: nothing but false, and no read beyond the end (the sanitizers' business) */
+    /* any bytes: the result is false, and nothing is read beyond the end (the sanitizers check that) */
     for (size_t size = 0; size < 20 + 8 + 20 + 8; size++) {
         uint8_t *copy = malloc(size + 1);
         memcpy(copy, bytes, size);

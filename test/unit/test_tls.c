@@ -1,4 +1,4 @@
-/* Authority, requests, certificates: what is signed says what it should, and nothing else is. */
+/* Authority, requests, certificates: a signed certificate has the right content, and no wrong request is signed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ static void signs_for_a_name(void **state)
     assert_int_equal(tls_certificate_read(again, &d), 0);
     assert_string_not_equal(c.serial, d.serial);
     assert_memory_equal(c.pin, d.pin, sizeof(c.pin)); /* the key's */
-    /* a request that was changed isn't signed with its key any more */
+    /* a changed request is no longer signed with its key */
     char *at = strstr(request, "\n") + 40, *bad = NULL;
     *at = *at == 'A' ? 'B' : 'A';
     assert_int_equal(tls_issue(&issue, &bad), -EINVAL);
@@ -70,7 +70,7 @@ static void signs_for_a_name(void **state)
     free(again);
 }
 
-/* What browsers take: P-256 in the certificate and in its authority, each name as what it is. */
+/* For browsers: P-256 in the certificate and in its authority, each name with its right type. */
 static void signs_for_browsers(void **state)
 {
     static const char *const wanted[] = {"controller.example", "10.1.2.3", "fd00::7", NULL};

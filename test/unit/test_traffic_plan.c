@@ -1,4 +1,4 @@
-/* test_traffic_plan.c: no pattern asks more of a link or a trunk than its load. */
+/* test_traffic_plan.c: no pattern gives a link or a trunk more than its load. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
