@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""lane_copy_mutants.py SOURCE BUILD: are the worlds with queue pairs sharp? Breaks one rule of lanes over queue pairs at a time in a
-copy of its file, links the test of the job worlds with it, and expects the test of these worlds to fail.
+"""lane_copy_mutants.py SOURCE BUILD: are the worlds with queue pairs sharp? Breaks one rule of lanes over queue pairs at a time
+in a copy of its file, links the test of the job worlds with it, and expects the test of these worlds to fail.
 
-A rule that one world in hundreds shows is tried first in the world that showed it last (WORLD). If that doesn't show it any more, all
-are played, and the line tells which one does."""
+If only one world in hundreds shows a rule, the world that showed it last is tried first (WORLD). If that no longer shows it, all
+worlds are played, and the line names the one that does."""
 import glob
 import os
 import subprocess
 import sys
 import tempfile
 
-# The worlds that judge a group of mutants, the quickest first: what one of them notices needs no other.
+# The worlds that judge a group of mutants, the quickest first: if one notices a mutant, the others aren't needed.
 PAIRS = ["test_queue_pairs_of_many", "test_queue_pairs_full", "test_queue_pairs"]
-WORLDS = "1500"  # one that is told before it is silent spoils one world of 1,200 only
+WORLDS = "1500"  # if a lane is reported before it is silent, only one world of 1,200 goes wrong
 DENSE = "test_direct_lanes_dense"
 DIRECT, POSTS, GAPS, PLACES = ["test_direct_lanes", DENSE], ["test_fenced_sets"], ["test_gaps"], ["test_places_told"]
 SOUND = PLACES[0]  # the quickest test, of unbroken code: that the copy links and passes. The rest is for job_world
@@ -23,7 +23,7 @@ WORLD = {  # of DENSE, that showed it last
     "a receive is given up, and lanes write on": "209",
     "a chunk leaves a dead TCP lane unconfirmed": "206",
 }
-# What keeps late bytes out of receives that are done. Each is found by worlds whose lanes write.
+# The rules that keep late bytes out of completed receives. Worlds whose lanes write find each of them.
 FENCES = [
     ("nobody waits until a queue pair is silent", "transport/lane_copy.c", "if (!may_be_written(qp)) {\n        return true;", "if (true) {\n        return true;"),
     ("the last word on a lane is said before it is silent", "transport/lane_act.c", "        stream->kind->silence(set, stream);\n",
@@ -43,7 +43,7 @@ POST = [
     ("nobody is told where a message goes", "transport/post.c", "if (!stream_control(stream, bytes, sizeof(bytes))) {", "if (false) {"),
     ("a place that got lost isn't told again", "transport/post.c", "again || comm->posts_told < placed ? placed : comm->posts_told", "comm->posts_told < placed ? placed : comm->posts_told"),
 ]
-# What a lane leaves behind, and what goes along with it.
+# What a lane leaves behind, and what else moves with it.
 GAP = [
     ("the end of a lane that is no more is told for ever", "transport/lane_set.c", "        lane_set_heard_fences(set, report);\n", ""),
 ]
@@ -51,7 +51,7 @@ PLACE = [
     ("a place isn't told along with what goes by every lane", "transport/in.c", "lane >= 0 ? lane : lane_set_any_lane(set);", "lane;"),
 ]
 MUTANTS = [
-    # what is broken, file, old text, new text
+    # the broken rule, file, old text, new text
     ("a cell is given back twice", "transport/lane_copy.c", "    qp->freed++;", "    qp->freed += 2;"),
     ("more is sent than the peer has cells", "transport/lane_copy.c", "&& credit(qp) > spare", "&& spare < 2"),
     ("a cell is filled that is on its way", "transport/lane_copy.c", "qp->sent - qp->completed < qp->count && ", ""),
@@ -66,7 +66,7 @@ MUTANTS = [
 
 
 def judged(binary, test, **environment):
-    """The exit status of that test, and what it tells."""
+    """The exit status of that test, and its output."""
     try:
         run = subprocess.run([binary, test], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, env={**os.environ, **environment})
     except subprocess.TimeoutExpired:

@@ -74,7 +74,7 @@ void wait_for(struct pair *pair, uint32_t least, uint32_t most)
         if (out >= least && out <= most && in >= least && in <= most) {
             return;
         }
-        if (i % 64 == 0) { /* so that dead lanes are noticed, and those that are down made anew */
+        if (i % 64 == 0) { /* so that dead lanes are noticed, and closed ones are made again */
             exchange(pair, 100, 100, true, (uint64_t)i);
         }
         serve(pair);

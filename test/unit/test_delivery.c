@@ -1,5 +1,5 @@
-/* test_delivery.c: what an adversary tries against delivery: networks that end for longer than anybody waits, peers
- * that begin anew, numbers that run far. Two transports in one process; their sockets and clocks are under our thumb. */
+/* test_delivery.c: an adversary against delivery: networks that are down for longer than the patience, peers that restart,
+ * numbers that run far. Two transports in one process, whose sockets and clocks the test controls. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,11 +25,11 @@
 
 /* ---- a network that can be cut -------------------------------------------------------------- */
 
-static struct io *real; /* any of them: the functions are the same */
+static struct io *real; /* either of the two: the functions are the same */
 static bool cut;
-static bool second; /* both have a second NIC, where somebody else refuses all connections */
-static size_t most = SIZE_MAX; /* what fits through: larger writes hang */
-static bool strangers;         /* connect without end, and say nothing */
+static bool second; /* both have a second NIC, on which another program refuses all connections */
+static size_t most = SIZE_MAX; /* larger writes hang */
+static bool strangers;         /* they connect again and again, and send nothing */
 static int64_t skipped_ns;
 
 static struct mono now_skipped(struct io *io)
@@ -143,7 +143,7 @@ static void serve(int64_t skip_ns)
     (void)transport_serve(b.transport, (struct mono){0});
 }
 
-/* Nothing is asked of either for so long. */
+/* Lets so long pass. Neither has anything to do. */
 static void pass(int64_t ns)
 {
     for (; ns > 0; ns -= 10 * NS_PER_MS) {
@@ -173,7 +173,7 @@ static void connect_comm(struct transport_comm **ret_out, struct transport_comm 
     transport_close_listener(listener);
 }
 
-/* Until it is done, failed, or has waited for longer than anybody may. */
+/* Runs until it is done, has failed, or has waited for longer than allowed. */
 static int outcome(struct transport_request *request, int64_t most_ns)
 {
     const int64_t until = now_skipped(&a.io).ns + most_ns;
@@ -212,11 +212,10 @@ static void close_both(struct transport_comm *out, struct transport_comm *in)
     end_close(&b);
 }
 
-/* ---- what is tried -------------------------------------------------------------------------- */
+/* ---- the attacks ---------------------------------------------------------------------------- */
 
-/* The sender gives a communicator up while nothing gets through, and forgets the whole set; its receiver still waits,
- * with a buffer posted. A new one to the same process has the same contexts and begins at 0 again: it must not be taken
- * for the old one. */
+/* The sender gives a communicator up while nothing gets through, and drops the whole set. Its receiver still waits, with a posted
+ * buffer. A new one to the same process has the same contexts and begins at 0 again: it must not be taken for the old one. */
 static void a_new_set_is_not_the_old_one(void **state)
 {
     struct transport_comm *old_out, *old_in, *out, *in;
@@ -244,7 +243,7 @@ static void a_new_set_is_not_the_old_one(void **state)
     close_both(out, in);
 }
 
-/* The network ends for less than the patience, and where no lane ever was somebody else refuses: nobody is dead. */
+/* The network is down for less than the patience. Where there never was a lane another program refuses: no peer is dead. */
 static void strangers_refusals_tell_nothing(void **state)
 {
     struct transport_comm *out, *in;
@@ -267,7 +266,7 @@ static void strangers_refusals_tell_nothing(void **state)
     second = false;
 }
 
-/* The same before the first lane: NCCL's NIC has no way for a while, and over the other one somebody else refuses. */
+/* The same before the first lane: NCCL's NIC has no route for a while, and over the other NIC another program refuses. */
 static void strangers_refusals_tell_nothing_of_a_peer_not_yet_reached(void **state)
 {
     uint8_t handle[TRANSPORT_HANDLE_SIZE];
@@ -298,8 +297,8 @@ static void strangers_refusals_tell_nothing_of_a_peer_not_yet_reached(void **sta
     second = false;
 }
 
-/* Two communicators' last messages are taken in one report, and that the second is complete stands in another, which is
- * lost with its lane; there is no lane when it would be said again. */
+/* One report has two communicators' last messages. Another report has that the second one is complete, and is lost with its lane.
+ * There is no lane when it would be repeated. */
 static void what_was_placed_is_said_again(void **state)
 {
     const struct ledger_config config = {.comms = 2};
@@ -316,7 +315,7 @@ static void what_was_placed_is_said_again(void **state)
     }
     ledger_lane_down(ledger, 0, 1);
     while (ledger_next_report(ledger, now, &report, &lane)) {
-        assert_int_equal(lane, -1); /* nobody hears it */
+        assert_int_equal(lane, -1); /* it reaches no peer */
     }
     assert_int_equal(ledger_lane_open(ledger, 0, 2, LEDGER_READS), 0);
     assert_true(ledger_next_report(ledger, now, &report, &lane));
@@ -324,7 +323,7 @@ static void what_was_placed_is_said_again(void **state)
     ledger_free(ledger);
 }
 
-/* A communicator whose receive was too small leaves no slot taken: the sender gives its slots to others. */
+/* If a communicator's receive was too small, no slot stays taken: the sender uses its slots for others. */
 static void a_misfit_frees_its_slots(void **state)
 {
     const struct ledger_config config = {.comms = 2, .slots = 4};
@@ -347,7 +346,7 @@ static void a_misfit_frees_its_slots(void **state)
     for (uint32_t comm = 0; comm < 2; comm++) {
         assert_int_equal(ledger_comm_open(ledger, comm, 1), 0);
     }
-    for (uint32_t k = 0; k < 2; k++) { /* two come early, and the first doesn't fit */
+    for (uint32_t k = 0; k < 2; k++) { /* two come early, and the first is too large */
         chunk.message = chunk.slot = k;
         assert_int_equal(ledger_begin(ledger, now, 0, 1, &chunk, &target), LEDGER_OK);
         assert_int_equal(ledger_got(ledger, 0, 1, 20), LEDGER_OK);
@@ -380,7 +379,7 @@ static void numbers_run_far(void **state)
     for (int i = 0; i < 20000; i++) {
         const int64_t number = sender_comm_open(sender, 1);
         assert_true(number > 0);
-        if (i % 7 != 3) { /* else it was given up before it was asked for */
+        if (i % 7 != 3) { /* else it was given up before a request for it */
             assert_int_equal(ledger_comm_open(ledger, (uint32_t)number, 1), 0);
             assert_int_equal(ledger_comm_open(ledger, (uint32_t)number, 1), -EALREADY);
             ledger_comm_close(ledger, (uint32_t)number);
@@ -392,7 +391,7 @@ static void numbers_run_far(void **state)
     sender_free(sender);
 }
 
-/* The receiver gave its communicator up while nothing got through, and says so no more when it does again; other
+/* The receiver gave its communicator up while nothing got through, and doesn't repeat that when the network is back. Other
  * communicators keep the lanes alive. The sender must not wait for ever. */
 static void who_was_forgotten_is_told(void **state)
 {
@@ -419,7 +418,7 @@ static void who_was_forgotten_is_told(void **state)
     close_both(out, in);
 }
 
-/* The same, and it was the set's only one: the whole set is forgotten, and made anew when the lanes come back. */
+/* The same, with the set's only communicator: the whole set is dropped, and made again when the lanes come back. */
 static void who_was_forgotten_with_its_set_is_told(void **state)
 {
     struct transport_comm *out, *in;
@@ -443,7 +442,7 @@ static void who_was_forgotten_with_its_set_is_told(void **state)
     close_both(out, in);
 }
 
-/* A scanner holds as many connections open as there may be, and says nothing. */
+/* A scanner holds as many connections open as possible, and sends nothing. */
 static void strangers_keep_nobody_out(void **state)
 {
     struct transport_comm *out, *in;
@@ -458,12 +457,12 @@ static void strangers_keep_nobody_out(void **state)
     assert_int_equal(b.transport->listening_count, 1);
     assert_int_equal(
         getsockname(b.transport->listening[0], (struct sockaddr *)&address, &address_size), 0);
-    assert_int_equal(address.sin_family, AF_INET); /* the NIC's, not everybody's */
+    assert_int_equal(address.sin_family, AF_INET); /* the NIC's address, not the wildcard */
     assert_int_equal(ntohl(address.sin_addr.s_addr), INADDR_LOOPBACK);
     strangers = true;
     connect_comm(&out, &in);
     exchange(out, in, 6, 20000);
-    assert_in_range(b.transport->pending_count, 1, 16); /* all of one address */
+    assert_in_range(b.transport->pending_count, 1, 16); /* all from one address */
     strangers = false;
     pass(1100 * NS_PER_MS);
     assert_int_equal(b.transport->pending_count, 0);
@@ -471,8 +470,8 @@ static void strangers_keep_nobody_out(void **state)
     close_both(out, in);
 }
 
-/* The receive is shorter than the message: that communicator fails, at both ends, and the reason is said. Others between
- * the two go on. */
+/* The receive is shorter than the message: that communicator fails, at both ends, with the reason. Others between the two go
+ * on. */
 static void too_long_fails_one_communicator(void **state)
 {
     const size_t size = *(const size_t *)*state;
@@ -498,7 +497,7 @@ static void too_long_fails_one_communicator(void **state)
     close_both(out, in);
 }
 
-/* Greetings get through, data doesn't: a path that loses all large packets. Nobody waits for longer than the patience. */
+/* Greetings get through, data don't: the path loses all large packets. No end waits for longer than the patience. */
 static int descriptors(void)
 {
     int count = 0;
@@ -509,7 +508,7 @@ static int descriptors(void)
     return count;
 }
 
-/* A connect that nobody polled to its end, and the connection at the other end that nobody accepted: both go with their
+/* A connect that was not polled to its end, and the connection at the other end that was not accepted: both are closed with their
  * transports. */
 static void what_nobody_finished_goes_at_the_end(void **state)
 {
@@ -532,7 +531,7 @@ static void what_nobody_finished_goes_at_the_end(void **state)
     assert_int_equal(descriptors(), before);
 }
 
-/* As long as a child holds a connection, its peer isn't told of its end. */
+/* As long as a child holds a connection, the peer gets no end of it. */
 static void children_hold_no_connections(void **state)
 {
     struct transport_comm *out, *in;

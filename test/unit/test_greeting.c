@@ -1,5 +1,5 @@
-/* test_greeting.c: who connects to a receiving process, byte by byte: greetings, recorded ones, and what a sender may send
- * before it is asked to. The peers here are plain sockets that hold the job's key. */
+/* test_greeting.c: connections to a receiving process, byte by byte: greetings, recorded greetings, and what a sender may send
+ * before it is asked. The peers here are plain sockets with the job's key. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include "transport/tcp.h"
 #include "trouble_io.h"
 
-#define TURNS 600000 /* a minute and more, of what must happen */
+#define TURNS 600000 /* more than a minute, for events that must happen */
 
 struct end {
     struct tcp *tcp;
@@ -34,7 +34,7 @@ struct end {
     uint8_t handle[TRANSPORT_HANDLE_SIZE];
 };
 
-/* One lane of a sender's. */
+/* One lane of a sender. */
 struct peer {
     int fd;
     uint8_t hello[LANE_HELLO_SIZE], proof[LANE_PROOF_SIZE];
@@ -71,7 +71,7 @@ static void serve(struct end *end, int turns)
     }
 }
 
-/* Once more, of many turns: the kernel may need the processor to carry what was sent. */
+/* Serves again, many times: the kernel may need the processor to deliver what was sent. */
 static void serve_on(struct end *end, int turn)
 {
     serve(end, 1);
@@ -135,7 +135,7 @@ static void put(const struct peer *peer, const void *bytes, size_t size)
     assert_int_equal(send(peer->fd, bytes, size, MSG_NOSIGNAL), size);
 }
 
-/* So many bytes that the receiver wrote; 0: it ended the connection instead, -1: it wrote nothing. */
+/* Gets so many bytes from the receiver. 0: it closed the connection instead, -1: it wrote nothing. */
 static ssize_t get(struct end *end, const struct peer *peer, void *bytes, size_t size)
 {
     ssize_t n = -1;
@@ -147,7 +147,7 @@ static ssize_t get(struct end *end, const struct peer *peer, void *bytes, size_t
     return n > 0 ? recv(peer->fd, bytes, size, 0) : n;
 }
 
-/* HELLO_OK came: its PROOF. */
+/* HELLO_OK came: sends its PROOF. */
 static void prove(struct end *end, struct peer *peer)
 {
     struct lane_hello answer;
@@ -180,7 +180,7 @@ static void assert_refused(struct end *end, const struct peer *peer, enum lane_n
     assert_int_equal(refusal.reason, reason);
 }
 
-/* While its set lives a (lane, epoch) is good once. When the set is forgotten, too: the answer's nonce is another one. */
+/* While its set lives, a (lane, epoch) is valid once. After the set was dropped, too, because the answer has another nonce. */
 static void a_recorded_greeting_is_worth_nothing(void **state)
 {
     uint8_t bytes[LANE_HELLO_SIZE];
@@ -190,7 +190,7 @@ static void a_recorded_greeting_is_worth_nothing(void **state)
     (void)state;
     end_open(&end);
     greet(&end, &peer, 10, 0);
-    assert_int_equal(get(&end, &peer, bytes, 1), 1); /* its NICs: it is a lane */
+    assert_int_equal(get(&end, &peer, bytes, 1), 1); /* its NICs: it is accepted as a lane */
     assert_int_equal(sets(&end), 1);
     close(peer.fd);
     pass(&end, 3000);
@@ -208,7 +208,7 @@ static void a_recorded_greeting_is_worth_nothing(void **state)
     end_close(&end);
 }
 
-/* One descriptor for each that was recorded, for a while; and nothing of what others may have. */
+/* Each recorded greeting holds one descriptor for a while, and nothing that others may need. */
 static void who_never_proves_itself_is_let_go(void **state)
 {
     struct peer thieves[40], twin, peer;
@@ -246,7 +246,7 @@ static void who_never_proves_itself_is_let_go(void **state)
     end_close(&end);
 }
 
-/* Its HELLO is all that a process of the version before has. */
+/* A process of the version before sends only a HELLO. */
 static void older_versions_greet_as_ever(void **state)
 {
     uint8_t bytes[LANE_HELLO_SIZE + LANE_NICS_SIZE];
@@ -299,7 +299,7 @@ static size_t slot_memory(const struct end *end)
     for (uint32_t i = 0; i < end->transport->set_count; i++) {
         const struct lane_set *set = end->transport->sets[i];
         if (set != NULL && set->slots != NULL) {
-            /* of a huge page only what they use is touched */
+            /* only the used part of a huge page counts */
             bytes += set->large_shift == 0 ? malloc_usable_size(set->slots)
                                            : LANE_SMALL_SLOTS * (size_t)LANE_EAGER_SIZE_MAX +
                                                  ((size_t)LANE_LARGE_SLOTS << set->large_shift);
@@ -308,7 +308,7 @@ static size_t slot_memory(const struct end *end)
     return bytes;
 }
 
-/* As many peers as would have taken 94 MiB, all with something that nobody asked for. */
+/* As many peers as would have taken 94 MiB, each with messages that were not asked for. */
 static void slots_of_many_peers_have_a_ceiling(void **state)
 {
     enum { PEERS = 200 };
@@ -341,8 +341,8 @@ static void slots_of_many_peers_have_a_ceiling(void **state)
     }
     assert_int_equal(sets(&end), PEERS);
     assert_in_range(slot_memory(&end), PROCESS_SLOT_BYTES_MAX / 2 - (1 << 20),
-                    PROCESS_SLOT_BYTES_MAX + PEERS * 16); /* what malloc rounds up */
-    /* One that takes what it wasn't given loses its lane, and no memory is touched. */
+                    PROCESS_SLOT_BYTES_MAX + PEERS * 16); /* malloc's rounding */
+    /* If a peer uses more than it was given, it loses its lane, and no memory is touched. */
     send_early(&end, &peers[PEERS - 1], LANE_SMALL_SLOTS, LANE_LARGE_SIZE_MAX);
     for (int k = 0; k < TURNS && end.transport->sets[PEERS - 1]->streams[0] != NULL; k++) {
         serve_on(&end, k);
@@ -357,7 +357,7 @@ static void slots_of_many_peers_have_a_ceiling(void **state)
     end_close(&end);
 }
 
-/* Whoever comes, and however many. */
+/* For any peers, in any number. */
 static void shares_of_slots_add_up(void **state)
 {
     size_t promised = 0;
@@ -373,7 +373,7 @@ static void shares_of_slots_add_up(void **state)
     }
 }
 
-/* 0 if it is told in time and by name: on this host there is no way to the address that the handle names. */
+/* 0 if it is reported in time and by name: this host has no route to the address in the handle. */
 static int connect_without_a_route(void)
 {
     const struct transport_nic nic = {
@@ -411,7 +411,7 @@ static int connect_without_a_route(void)
     return r == -ENETUNREACH && strstr(transport_why(), "no route from NIC v0") != NULL ? 0 : 3;
 }
 
-/* Not after the patience, as if somebody could come back. */
+/* Not after the patience, as if the peer might come back. */
 static void a_peer_without_a_route_is_told(void **state)
 {
     (void)state;

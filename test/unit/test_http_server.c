@@ -129,7 +129,7 @@ static size_t take(const struct world *w, int i, size_t most)
 static const char head[] = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n",
                   large[] = "GET /large HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/* The one that has sent a part of its body, and no more, makes room for one that sends. */
+/* A client that has sent only a part of its body makes room for one that sends. */
 static void test_bodies_that_do_not_come(void **state)
 {
     struct world *w = *state;
@@ -156,7 +156,7 @@ static void ask_for_large(struct world *w, int i)
     }
 }
 
-/* Of three answers that nobody takes there is room for two: the oldest ends. Whoever reads gets all. */
+/* There is room for two of three answers that aren't read: the oldest is cut off. A client that reads gets everything. */
 static void test_answers_that_are_not_taken(void **state)
 {
     struct world *w = *state;
@@ -170,7 +170,7 @@ static void test_answers_that_are_not_taken(void **state)
     assert_int_equal(counters(w).refused_slow, 1);
 }
 
-/* Who takes no answer has no more right to a place than who says nothing. */
+/* A client that doesn't read its answer has no more right to a place than one that sends nothing. */
 static void test_places_of_those_who_take_nothing(void **state)
 {
     struct world *w = *state;

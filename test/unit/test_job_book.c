@@ -1,4 +1,4 @@
-/* The book of jobs: each process finds its own job, also when jobs have left the book and others have their places. */
+/* The book of jobs: each process finds its own job, also after jobs have left the book and others have their places. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static int end(void **state)
     return 0;
 }
 
-/* A rollup of `count` processes of user 1000, each of another job: PREFIX0, PREFIX1, … */
+/* A rollup of `count` processes of user 1000, each with a job of its own: PREFIX0, PREFIX1, … */
 static void report(struct fleet_host *h, const char *prefix, uint32_t count, int64_t at_ns)
 {
     static Foliot__V1__JobProcess processes[JOB_HOST_MAX];
@@ -76,12 +76,12 @@ static void jobs_of_two_hosts_and_users(void **state)
     (void)state;
     report(&hosts[0], "train", 3, NS_PER_S);
     report(&hosts[1], "train", 2, NS_PER_S);
-    report(&hosts[2], "", 1, NS_PER_S); /* nobody named it */
+    report(&hosts[2], "", 1, NS_PER_S); /* without a name */
     assert_int_equal(job_count(&world), 4);
     assert_ptr_equal(job_of(&world, &hosts[0], &hosts[0].jobs[1]),
                      job_of(&world, &hosts[1], &hosts[1].jobs[1]));
     assert_string_equal(job_of(&world, &hosts[2], &hosts[2].jobs[0])->name, "50@h2");
-    hosts[0].jobs[0].user = 7; /* not the same then */
+    hosts[0].jobs[0].user = 7; /* then it isn't the same */
     assert_null(job_of(&world, &hosts[0], &hosts[0].jobs[0]));
 }
 

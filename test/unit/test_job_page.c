@@ -1,4 +1,4 @@
-/* test_job_page.c: the job page and the NICS frame: what is written is read, and no bytes do harm. */
+/* test_job_page.c: the job page and the NICS frame: a reader gets what was written, and no bytes do harm. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,12 +82,12 @@ static void nics_come_as_sent(void **state)
     assert_int_equal(lane_nics_decode(bytes, sizeof(bytes), &got), LANE_ERROR_NONE);
     assert_memory_equal(&nics, &got, sizeof(nics));
     assert_int_equal(lane_nics_decode(bytes, sizeof(bytes) - 1, &got), LANE_ERROR_SHORT);
-    for (size_t bit = 8; bit < sizeof(bytes) * 8; bit++) { /* one wrong bit is seen */
+    for (size_t bit = 8; bit < sizeof(bytes) * 8; bit++) { /* one wrong bit is noticed */
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
         assert_int_not_equal(lane_nics_decode(bytes, sizeof(bytes), &got), LANE_ERROR_NONE);
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
-    memset(nics.nics[1].name, 'x', sizeof(nics.nics[1].name)); /* without an end: it gets one, */
+    memset(nics.nics[1].name, 'x', sizeof(nics.nics[1].name)); /* without an end: it gets one */
     lane_nics_encode(bytes, &nics);
     assert_int_equal(lane_nics_decode(bytes, sizeof(bytes), &got), LANE_ERROR_NONE);
     assert_string_equal(got.nics[1].name, "xxxxxxxxxxxxxxx");

@@ -1,5 +1,5 @@
-/* test_job_traffic.c: traffic control of the real transport in a simulated network (sim/job_world.h): what it gains, and that it
- * neither holds a job up nor costs one that it isn't for. */
+/* test_job_traffic.c: traffic control of the real transport in a simulated network (sim/job_world.h): its gain, and that it holds
+ * no job up and costs no job that doesn't need it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +13,8 @@
 #include "sim/job_net.h"
 #include "sim/job_world.h"
 
-/* All lanes go over queue pairs, and NICs write: the same must hold. Not of the brown-out: there a flow whose lanes stay on the
- * slow trunk holds nothing up, 0.73 of what is left against 0.86. */
+/* All lanes use queue pairs, and NICs write: the same must hold. Except for the brown-out: there a flow whose lanes stay on the
+ * slow trunk holds nothing up, 0.73 of the remaining rate against 0.86. */
 static bool over_pairs;
 
 static int begin_pairs(void **state)
@@ -48,7 +48,7 @@ static void play(const struct job_world_config *config, struct job_world_result 
     }
 }
 
-/* Seven send to one: its link is what all of them share. */
+/* Seven send to one: they share its link. */
 static struct job_world_config incast(void)
 {
     return (struct job_world_config){
@@ -103,7 +103,7 @@ static void test_incast(void **state)
     assert_true((double)with.owd_ns_p50 <= 0.5 * (double)without.owd_ns_p50);
 }
 
-/* Every other process speaks the version before. */
+/* Every other process has the version before. */
 static void test_versions_mixed(void **state)
 {
     struct job_world_config config = incast();
@@ -116,7 +116,7 @@ static void test_versions_mixed(void **state)
     assert_true(result.credits > 0 && result.failed == 0);
 }
 
-/* Nobody is limited who shares his receiver with nobody. */
+/* A sender that has its receiver alone is not limited. */
 static void test_no_incast(void **state)
 {
     struct job_world_config config = incast();
@@ -132,7 +132,8 @@ static void test_no_incast(void **state)
 }
 
 /* Two jobs send all to all over the same NICs, as fast as trunks and NICs allow. Each sender divides its link among as many
- * receivers as a receiver has senders: all of them together fill its link and no more, and limits would only let it run dry. */
+ * receivers as a receiver has senders. So all of them together fill the receiver's link and no more, and limits would only let it
+ * run dry. */
 static void test_exchange(void **state)
 {
     struct job_world_config config = incast();
@@ -158,8 +159,8 @@ static void test_exchange(void **state)
     assert_true(result.credits == 0 && result.chaos_bytes > 0);
 }
 
-/* Three send to each of three others, one way: no receiver has more than one link's worth, and sets that only send tell so, too.
- * Then all of them send to one: that is an incast, whatever they told before. */
+/* Three send to each of three others, in one direction: no receiver has more than one link's worth, and sets that only send
+ * report that, too. Then all of them send to one: that is an incast, whatever they reported before. */
 static void test_exchange_then_incast(void **state)
 {
     static const enum job_pattern patterns[] = {JOB_HALVES, JOB_PAIRS};
@@ -173,7 +174,7 @@ static void test_exchange_then_incast(void **state)
         config.hosts = 6;
         play(&config, &before);
         config.gather_ns = config.run_ns;
-        config.warm_ns = config.gather_ns + 300 * NS_PER_MS; /* peers have forgotten what was */
+        config.warm_ns = config.gather_ns + 300 * NS_PER_MS; /* earlier reports have expired */
         config.run_ns = 1200 * NS_PER_MS;
         play(&config, &result);
         config.no_credit = true;
@@ -190,7 +191,7 @@ static void test_exchange_then_incast(void **state)
     }
 }
 
-/* Two send to a third, over one link: one of them of low priority, which alone has all of it. */
+/* Two send to a third, over one link: the one with low priority, alone, uses all of it. */
 static void test_priority(void **state)
 {
     struct job_world_config config = incast();
@@ -213,12 +214,12 @@ static void test_priority(void **state)
                   goodput(&config, &equal));
     assert_true(alone.low_bytes > 0 && equal.low_bytes == 0);
     assert_true((double)alone.chaos_bytes >= 0.8 * (double)equal.chaos_bytes);
-    assert_true(low > 0.005 && low < 0.2); /* the other hardly notices, and it doesn't starve */
+    assert_true(low > 0.005 && low < 0.2); /* the other is hardly affected, and it isn't starved */
     assert_true(goodput(&config, &beside) >= 0.95 * goodput(&config, &equal));
 }
 
-/* Two rings over the same trunk, at about the speeds of the lab's bench (bench/lab/priority.py); the important one computes
- * between its all-reduces. One trunk each way, so that no job's draw of ports is luckier than another's. */
+/* Two rings over the same trunk, at about the speeds of the lab's bench (bench/lab/priority.py). The important one computes
+ * between its all-reduces. One trunk in each direction, so that no job has luckier ports. */
 static struct job_world_config bursts(void)
 {
     struct job_world_config config = incast();
@@ -227,8 +228,7 @@ static struct job_world_config bursts(void)
     config.spines = 1;
     config.host_bps = 75000000;
     config.trunk_bps = 80000000;
-    config.queue_ns =
-        100 * NS_PER_MS; /* nothing is lost: retransmissions are not what is judged here */
+    config.queue_ns = 100 * NS_PER_MS; /* nothing is lost: retransmissions are not judged here */
     config.jobs = 2;
     config.low_every = 2;
     config.messages = UINT32_MAX / 2;
@@ -242,7 +242,7 @@ static struct job_world_config bursts(void)
     return config;
 }
 
-/* What an all-reduce of the important one takes: its ranks rest after each. */
+/* The time of the important job's all-reduce: its ranks rest after each. */
 static double burst_ns(const struct job_world_config *config, const struct job_world_result *result,
                        uint32_t ranks)
 {
@@ -260,7 +260,7 @@ static void test_priority_beside_bursts(void **state)
     (void)state;
     play(&config, &beside);
     if (SANITIZED) {
-        return; /* the other four are what that one is compared with */
+        return; /* the other four are for comparison */
     }
     config.low_every = 0;
     play(&config, &equal);
@@ -284,7 +284,7 @@ static void test_priority_beside_bursts(void **state)
         "a normal one has\n",
         slow, alone / 1e6, without, share, (double)low.chaos_bytes / (double)normal.chaos_bytes);
     assert_true(without >= 1.05 && without > slow + 0.05); /* else nothing is shown */
-    /* One seed: far from what ten seeds have (alone 0.80 to 0.99). The bench judges, and asks for 1.15 and 0.8. */
+    /* One seed: far from the values of ten seeds (alone 0.80 to 0.99). The bench judges, with 1.15 and 0.8. */
     assert_true(slow <= 1.25);
     assert_true(share >= 0.6);
     assert_true((double)low.chaos_bytes >= 0.65 * (double)normal.chaos_bytes);
@@ -297,7 +297,7 @@ struct flight {
     int64_t at; /* < 0: lost */
 };
 
-/* All are sent at once, in that order, and go through the fabric; returns when the last one arrives. */
+/* Sends all at once, in that order, through the fabric. Returns when the last one arrives. */
 static int64_t fly(struct job_net *net, struct flight *flights, int count)
 {
     int64_t last = 0;
@@ -327,7 +327,7 @@ static int send_ten(struct flight *flights, uint32_t from, uint32_t to)
     return 10;
 }
 
-/* One of four trunks, between two hosts one of two, falls to a tenth of its rate under a ring. */
+/* One of four trunks, or of two between two hosts, falls to a tenth of its rate under a ring. */
 static struct job_world_config brown_out(uint64_t seed, uint32_t hosts, uint32_t lanes)
 {
     struct job_world_config config = incast();
@@ -348,8 +348,8 @@ static struct job_world_config brown_out(uint64_t seed, uint32_t hosts, uint32_t
     return config;
 }
 
-/* Where a flow's lanes lie when the trunk becomes slow, which isn't left to the seed; and of what all links have left, what the
- * jobs get at least. held: such a flow holds all up if its lanes stay where they are. */
+/* Where a flow's lanes are when the trunk becomes slow, which isn't left to the seed; and the least share of the remaining rate
+ * of all links that the jobs get. held: such a flow holds all others up if its lanes stay. */
 struct draw {
     const char *what;
     uint32_t hosts, drawn, out, back, seeds;
@@ -375,8 +375,8 @@ static double mean_rate(const struct draw *draw, bool no_repath)
     return sum / seeds;
 }
 
-/* No message waits long for the slow one; and a lane that has no other beside it to be compared with leaves it, too. Single
- * worlds differ by a factor of two, so means are judged, far from what a flow that is held would leave (0.09 to 0.18). */
+/* No message waits long for the slow lane, and a lane without another one to compare with leaves it, too. Single worlds differ by
+ * a factor of two, so means are judged, far from the values of a flow that is held (0.09 to 0.18). */
 #define DRAWS_MAX (SANITIZED ? 1 : SIZE_MAX)
 
 static void test_brown_out(void **state)
@@ -406,11 +406,11 @@ static void test_brown_out(void **state)
     }
     print_message("one lane by itself has %.3f there\n", alone);
     assert_true(alone <=
-                0.15); /* ten seeds: 0 to 0.19, in the mean 0.08; a fourth is its even share */
+                0.15); /* ten seeds: 0 to 0.19, 0.08 on average; an even share is a fourth */
 }
 
-/* No path over a NIC that carries a twentieth is better than another: other NICs stand in for it, in whatever fabric, and it
- * has its traffic back when it is well. Two worlds of the bench's (job_sim). */
+/* No path over a NIC that carries a twentieth is better than another: other NICs stand in for it, in any fabric, and it gets its
+ * traffic back when it is well. Two worlds of the bench (job_sim). */
 static void test_slow_nic(void **state)
 {
     const uint64_t first = SANITIZED ? 7 : 6,
@@ -432,11 +432,11 @@ static void test_slow_nic(void **state)
         "it is well again\n",
         before, settled, healed);
     assert_true(SANITIZED || settled >= 0.4); /* there one world */
-    assert_true(SANITIZED || healed >= 0.5);  /* the draws of ports that were */
+    assert_true(SANITIZED || healed >= 0.5);  /* the earlier draws of ports */
 }
 
-/* A link shared by those behind two NICs carries what comes first first, and no more than its rate; and as many bytes wait for
- * a slow one as for a fast one. A train's head doesn't wait for its tail. */
+/* A link that hosts behind two NICs share carries packets in the order of their arrival, at no more than its rate. As many bytes
+ * wait for a slow NIC as for a fast one. A train's head doesn't wait for its tail. */
 static void test_links(void **state)
 {
     const struct job_net_config config = {.hosts = 4,
@@ -469,11 +469,11 @@ static void test_links(void **state)
     job_net_done(&net);
 }
 
-/* Of the twins over queue pairs, which run the same code as the others. They are left to the build without a sanitizer. */
+/* Of the twins over queue pairs, which run the same code. They run only in the build without a sanitizer. */
 enum { LONG = 4 };
 
-/* PART OF: those that are number PART, 1 to OF, of each OF, so that a busy machine gets through them one by one. All without;
- * NAME: one. */
+/* PART OF: the tests with number PART, 1 to OF, of each OF, so that a busy machine can run them one by one. Without arguments
+ * all; NAME: one. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {

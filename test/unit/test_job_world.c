@@ -1,7 +1,7 @@
-/* test_job_world.c: jobs over the real transport in a simulated network (sim/job_world.h): some seeds, and whether the
- * checker is sharp: a rule broken in ledger or sender must be noticed.
+/* test_job_world.c: jobs over the real transport in a simulated network (sim/job_world.h): some seeds, and whether the checker is
+ * sharp: it must notice a broken rule in ledger or sender.
  *
- * The planted bugs stand between the transport and its ledger: the linker wraps these functions (test/meson.build). */
+ * The planted bugs are between the transport and its ledger: the linker wraps these functions (test/meson.build). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 
 static enum { NONE, NO_SECOND_LOOK, DEAD_LANES_KEEP, UNVERIFIED, EVERY_LANE } planted;
 
-/* A world that went wrong ends with communicators open, whose memory a transport leaves alone: no leak of ours. */
+/* After an error a world ends with open communicators, and a transport doesn't touch their memory: that is no leak of ours. */
 __attribute__((weak)) void __lsan_disable(void);
 __attribute__((weak)) void __lsan_enable(void);
 
@@ -49,7 +49,7 @@ bool __real_ledger_next_report(struct ledger *l, struct mono now, struct lane_re
 bool __wrap_ledger_next_report(struct ledger *l, struct mono now, struct lane_report *ret_report,
                                int *ret_lane);
 
-/* Half a chunk goes on to where its first half went, whatever happened to the message meanwhile: no fence. */
+/* Half a chunk goes to where its first half went, whatever happened to the message meanwhile: there is no fence. */
 enum ledger_verdict __wrap_ledger_target(struct ledger *l, uint32_t lane, uint32_t epoch,
                                          struct ledger_target *ret_target)
 {
@@ -74,14 +74,14 @@ enum ledger_verdict __wrap_ledger_target(struct ledger *l, uint32_t lane, uint32
     return verdict;
 }
 
-/* Whatever came counts. */
+/* Everything that came counts. */
 enum ledger_verdict __wrap_ledger_end(struct ledger *l, struct mono now, uint32_t lane,
                                       uint32_t epoch, bool crc_fits, struct ledger_copy *ret_copy)
 {
     return __real_ledger_end(l, now, lane, epoch, crc_fits || planted == UNVERIFIED, ret_copy);
 }
 
-/* What a dead lane had is never sent again. */
+/* The chunks of a dead lane are never sent again. */
 void __wrap_sender_on_lane_down(struct sender *s, uint32_t lane, uint32_t epoch)
 {
     if (planted != DEAD_LANES_KEEP) {
@@ -89,7 +89,7 @@ void __wrap_sender_on_lane_down(struct sender *s, uint32_t lane, uint32_t epoch)
     }
 }
 
-/* No bug: all that is reported goes by every lane, as last words on lanes do. */
+/* No bug: all reports go over every lane, as final reports about lanes do. */
 bool __wrap_ledger_next_report(struct ledger *l, struct mono now, struct lane_report *ret_report,
                                int *ret_lane)
 {
@@ -128,12 +128,12 @@ static void test_seeds(void **state)
         sum.comms += one.comms;
         sum.failed += one.failed;
     }
-    /* The worlds did what they are for. */
+    /* The worlds were hard enough. */
     assert_true(SANITIZED ||
                 (sum.faults > 300 && sum.messages > 500 && sum.failovers > 50 && sum.comms > 50));
 }
 
-/* Fifteen seconds' worth over a slow link; nothing goes wrong, and nothing stands for the patience. */
+/* Fifteen seconds' worth over a slow link: nothing fails, and nothing stands still for the patience. */
 static void test_slow_is_not_stuck(void **state)
 {
     const struct job_world_config config = {.seed = 1,
@@ -167,7 +167,7 @@ static void test_slow_is_not_stuck(void **state)
     assert_true(one.messages == 100 && one.virtual_ns > 4 * config.patience_ns);
 }
 
-/* What a dead lane carried waits for the receiver's last word, that may be lost with whatever carries it. */
+/* A dead lane's chunks wait for the receiver's final report, which may be lost with whatever carries it. */
 static void test_fenced_sets(void **state)
 {
     struct job_world_result one;
@@ -192,7 +192,7 @@ static void test_fenced_sets(void **state)
     assert_true(SANITIZED || (failovers > 20 && resent > 20));
 }
 
-/* No NIC was without a cell, no lane ended for what came over it. */
+/* No NIC was without a cell, and no lane ended because of a message on it. */
 static void cells_suffice(uint64_t seed, const struct job_world_result *one)
 {
     if (one->rnrs != 0 || one->garbled != 0) {
@@ -202,9 +202,10 @@ static void cells_suffice(uint64_t seed, const struct job_world_result *one)
     }
 }
 
-/* Lanes go on over queue pairs, and back over TCP; some hosts have none, some are of an older version. Devices go and come,
- * queue pairs err by themselves, neighbours take a second to be resolved. All that a world without them keeps is kept; no NIC
- * is ever without a cell, no lane ends for what came over it; and cells were written after their queue pair's end. */
+/* Lanes change to queue pairs and back to TCP. Some hosts have none, some are of an older version. Devices go and come, queue
+ * pairs fail by themselves, neighbours take a second to be resolved. Everything that holds in a world without them must hold.
+ * No NIC is ever without a cell, and no lane ends because of a message on it. And cells were written after their queue pair's
+ * end. */
 static void test_queue_pairs(void **state)
 {
     struct job_world_result one, sum = {0};
@@ -217,7 +218,7 @@ static void test_queue_pairs(void **state)
         config.rdma = true;
         config.no_rdma_every = seed % 8 == 1 ? 2 : 0;
         config.fault_mask &= ~(1u << JOB_FAULT_DAMAGE);
-        if (seed % 4 == 0) { /* a receiver that isn't run for a while: its cells are full */
+        if (seed % 4 == 0) { /* a receiver that isn't served for a while: its cells are full */
             config.size_max = 1u << 20;
             config.whole = config.starved = true;
             config.messages = 1000;
@@ -260,8 +261,8 @@ static struct job_world_config whole_messages(uint64_t seed)
                                      .rto_min_ns = 200 * NS_PER_MS};
 }
 
-/* Receivers that aren't run for long, and senders that have enough for them: what a lane's cells hold is used up. Yet no NIC is
- * without one, and all arrives. */
+/* Receivers that aren't served for long, and senders that have enough for them: a lane's cells are used up. Yet no NIC is without
+ * one, and everything arrives. */
 static void test_queue_pairs_full(void **state)
 {
     struct job_world_result one, sum = {0};
@@ -294,7 +295,7 @@ static void test_queue_pairs_full(void **state)
     assert_true(sum.full > 0 && (SANITIZED || (sum.full > 10 && sum.cells > 100000)));
 }
 
-/* One process has so many lanes that they have fewer cells each than its peers' have: its own stop it, not its peers'. */
+/* One process has so many lanes that each has fewer cells than its peers' lanes: its own cells stop it, not its peers'. */
 static void test_queue_pairs_of_many(void **state)
 {
     struct job_world_config config = whole_messages(1);
@@ -319,8 +320,8 @@ static void test_queue_pairs_of_many(void **state)
     assert_true(one.cells > 20000);
 }
 
-/* Lanes over queue pairs write right into the receives. Whatever breaks, and however late a NIC goes on: a receive that was done
- * doesn't change any more. */
+/* Lanes over queue pairs write directly into the receives. Whatever breaks, and however late a NIC continues: a completed receive
+ * doesn't change. */
 static void test_direct_lanes(void **state)
 {
     struct job_world_result one, sum = {0};
@@ -358,17 +359,17 @@ static void test_direct_lanes(void **state)
         (unsigned long long)sum.failovers, (unsigned long long)sum.dead_keys,
         (unsigned long long)sum.renewed_keys, (unsigned long long)sum.renewed_writes);
     if (!SANITIZED) {
-        assert_true(sum.dead_keys > 20); /* memory outlives a device, its keys don't */
+        assert_true(sum.dead_keys > 20); /* memory survives a device, its keys don't */
         assert_true(sum.renewed_keys > 20 && sum.renewed_writes > 20); /* it is back by others */
         assert_true(sum.writes > 5000 && sum.late_writes > 10 && sum.failovers > 100);
     }
 }
 
-/* The same, densely: two lanes, one of them over a slow way at times, and queue pairs that break while much is on its way to
- * them. Here what a fence keeps out would land in receives that are done. */
+/* The same, densely: two lanes, one of them sometimes over a slow way, and queue pairs that break with much on its way to them.
+ * Here writes that a fence keeps out would land in completed receives. */
 static void test_direct_lanes_dense(void **state)
 {
-    /* lane_copy_mutants.py: more of them, or one alone */
+    /* lane_copy_mutants.py: more of them, or only one */
     const char *more = getenv("FOLIOT_WORLDS"), *one_alone = getenv("FOLIOT_WORLD");
     const uint64_t first = one_alone != NULL ? strtoull(one_alone, NULL, 10) : 200;
     const uint64_t worlds = one_alone != NULL ? 1
@@ -417,8 +418,8 @@ static void test_direct_lanes_dense(void **state)
     assert_true(worlds < 60 || (sum.writes > 3000 && sum.late_writes > 100));
 }
 
-/* One of two lanes fails, and the other one has the job go on: soon where nothing else stands still. A lane that only a machine
- * held up isn't left. And the end of one that moved away isn't told for ever. */
+/* One of two lanes fails, and the job goes on over the other one: soon, if nothing else stands still. A lane that only a pause of
+ * a machine held up isn't left. And the end of a lane that moved away isn't reported for ever. */
 static void test_gaps(void **state)
 {
     struct job_world_result one;
@@ -448,8 +449,8 @@ static void test_gaps(void **state)
     assert_true(SANITIZED || (faults >= 50 && failed_over * 10 > faults * 7 && left <= 1));
 }
 
-/* All rails of a host are gone: the job goes on over connections between front ends, without an error, and comes home to queue
- * pairs that write. 400 ms of silence end the last lane on a rail (docs/rdma.md), TCP's own first try again takes 200 ms. */
+/* All rails of a host are gone: the job goes on over connections between front ends, without an error, and returns to queue pairs
+ * that write. 400 ms of silence end the last lane on a rail (docs/rdma.md). TCP's first retransmission takes 200 ms. */
 static void test_rails_gone(void **state)
 {
     struct job_world_result one;
@@ -476,7 +477,7 @@ static void test_rails_gone(void **state)
     }
 }
 
-/* Where a message goes is told along with reports that go by every lane, too. */
+/* The place of a message is sent with reports that go over every lane, too. */
 static void test_places_told(void **state)
 {
     struct job_world_result one;
@@ -494,8 +495,8 @@ static void test_places_told(void **state)
     assert_true(one.messages > 1000);
 }
 
-/* Closed senders that were stopped, receivers that come after the patience: what was said to be done arrives. Also where a
- * message beyond the bounce slots waits for its POST. */
+/* Closed senders that were stopped, receivers that come after the patience: everything that was reported as done arrives. Also if
+ * a message beyond the bounce slots waits for its POST. */
 static void test_late_receivers(void **state)
 {
     struct job_world_result one;
@@ -535,7 +536,7 @@ static void test_one_seed_one_trace(void **state)
     assert_true(a.trace != other.trace);
 }
 
-/* A broken rule shows in one of some dense worlds. */
+/* A broken rule shows in at least one of some dense worlds. */
 static void is_noticed(void **state)
 {
     struct job_world_result one = {0}, healthy;
@@ -574,7 +575,7 @@ static void is_noticed(void **state)
     print_message("world %llu: %s\n", (unsigned long long)seed - 1, one.wrong);
 }
 
-/* A pattern: those tests alone (lane_copy_mutants.py). */
+/* With a pattern only those tests run (lane_copy_mutants.py). */
 int main(int argc, char **argv)
 {
     static int bugs[] = {NO_SECOND_LOOK, DEAD_LANES_KEEP, UNVERIFIED};

@@ -1,4 +1,4 @@
-/* test_jobs.c: job pages as the agent finds them: what lives, what died, what changed, and what strangers write. */
+/* test_jobs.c: job pages as the agent finds them: live processes, dead ones, changes, and other users' files. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,7 +103,7 @@ static const struct job_event *newest(void)
     return jobs_event(jobs, count - 1);
 }
 
-/* Ten pages among 20,000 files of somebody else: none is hidden for longer than a few looks. */
+/* Ten pages among 20,000 files of another user: none is hidden for longer than a few looks. */
 static void many_files_hide_no_page(void **state)
 {
     enum { FILES = 20000, PAGES = 10, LOOKS = FILES / 4096 + 2 };
@@ -134,7 +134,7 @@ static void many_files_hide_no_page(void **state)
     }
 }
 
-/* Twelve pages of root, then two of another user: of eight that are told both are in. */
+/* Twelve pages of root, then two of another user: both of these are among the eight that are shown. */
 static void each_user_has_a_share(void **state)
 {
     enum { PAGES = 14, OTHERS = 2, TOLD = 8 };
@@ -145,7 +145,7 @@ static void each_user_has_a_share(void **state)
 
     (void)state;
     if (geteuid() != 0) {
-        skip(); /* nobody else can have a page of another user */
+        skip(); /* only root can make another user's page */
     }
     for (int i = 0; i < PAGES; i++) {
         snprintf(name, sizeof(name), "job-%d-a.page", i);
@@ -186,7 +186,7 @@ static void a_process_lives_and_ends(void **state)
     look(1);
     assert_int_equal(jobs_get(jobs, 0)->rate_out_bps, 1000000000);
     assert_int_equal(jobs_get(jobs, 0)->lanes[0].rate_bps, 1000000000);
-    look(10); /* nothing is written without traffic: it lives on */
+    look(10); /* nothing is written without traffic: the page stays */
     assert_int_equal(jobs_get(jobs, 0)->state, JOB_IDLE);
     assert_int_equal(jobs_get(jobs, 0)->rate_out_bps, 0);
     close_page(&page, true);
@@ -213,7 +213,7 @@ static void mark(struct page *page, uint8_t traffic_class, uint8_t sl)
     store(page);
 }
 
-/* Each process has one vote, by lanes over queue pairs of RDMA NICs. What an ended one says doesn't count. */
+/* Each process has one vote, by its lanes over queue pairs of RDMA NICs. The page of an ended process doesn't count. */
 static void the_class_is_that_of_most_processes(void **state)
 {
     static const char *const nics[] = {"eth0", "eth7"};
@@ -249,7 +249,7 @@ static void the_class_is_that_of_most_processes(void **state)
     strcpy(pages[2].lane.own_nic, "eth7");
     mark(&pages[2], 106, 3);
     look(1);
-    is_class(8, 5); /* it stays while others have not led for long */
+    is_class(8, 5); /* it stays while no other has led for long */
     look(20);
     is_class(8, 5);
     mark(&pages[2], 8, 5);
@@ -265,14 +265,14 @@ static void the_class_is_that_of_most_processes(void **state)
     close_page(&pages[1], true);
     close_page(&pages[2], true);
     look(1);
-    is_class(8, 5); /* nobody has the other any more */
+    is_class(8, 5); /* no page has the other any more */
     close_page(&pages[0], true);
     close_page(&pages[3], true);
     look(1);
     is_class(0, 0);
 }
 
-/* Of lanes that go from one address to another over queue pairs of RoCE. A page of before tells none: there a delay lies. */
+/* For lanes that go from one address to another over queue pairs of RoCE. An older page has no port: a delay is at that place. */
 static void paths_are_those_of_running_lanes(void **state)
 {
     static const uint16_t ports[] = {0xc300, 0xc100, 0xffff, 0xc200, 0xc100};
@@ -329,10 +329,10 @@ static void a_killed_process_is_known_by_its_lock(void **state)
     assert_int_equal(jobs_get(jobs, 0)->state, JOB_KILLED);
     assert_int_equal(jobs_get(jobs, 0)->header.failovers, 5);
     assert_int_equal(newest()->kind, JOB_EVENT_KILLED);
-    assert_int_equal(access(page.path, F_OK), -1); /* nothing is left behind */
+    assert_int_equal(access(page.path, F_OK), -1); /* nothing is left */
 }
 
-/* /dev/shm is everybody's: a dead process's page goes, once, and nothing else. */
+/* All users share /dev/shm: a dead process's page is removed, once, and nothing else. */
 static void a_killed_process_leaves_no_page_in_a_shared_folder(void **state)
 {
     const char *folders[] = {"/nowhere", folder};
@@ -345,7 +345,7 @@ static void a_killed_process_leaves_no_page_in_a_shared_folder(void **state)
     open_page(&page, "job-1-a.page");
     open_page(&living, "job-2-b.page");
     snprintf(foreign, sizeof(foreign), "%s/job-3-c.page", folder);
-    int fd = open(foreign, O_RDWR | O_CREAT | O_EXCL, 0644); /* as large as a page, and none */
+    int fd = open(foreign, O_RDWR | O_CREAT | O_EXCL, 0644); /* as large as a page, but not one */
     assert_int_equal(ftruncate(fd, sizeof(*page.memory)), 0);
     close(fd);
     look(1);
@@ -416,10 +416,10 @@ static void what_is_no_page_is_refused(void **state)
     assert_int_equal(jobs_refused(jobs), 1);
     unlink(path);
     unlink(target);
-    assert_int_equal(ftruncate(page.fd, 100), 0); /* cut under the agent's eyes */
+    assert_int_equal(ftruncate(page.fd, 100), 0); /* cut while the agent reads it */
     look(1);
     assert_int_equal(jobs_count(jobs), 1);
-    assert_string_equal(jobs_get(jobs, 0)->header.job, "77"); /* as last known */
+    assert_string_equal(jobs_get(jobs, 0)->header.job, "77"); /* as last read */
     close_page(&page, true);
 }
 
@@ -464,7 +464,7 @@ static void no_user_has_all_places(void **state)
         close_page(&pages[i], true);
     }
     look(1);
-    open_page(&pages[0], "job-new-a.page"); /* who ended makes room */
+    open_page(&pages[0], "job-new-a.page"); /* an ended process makes room */
     look(1);
     assert_int_equal(newest()->kind, JOB_EVENT_STARTED);
     close_page(&pages[0], true);

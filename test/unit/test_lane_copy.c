@@ -1,5 +1,5 @@
-/* test_lane_copy.c: lanes over queue pairs, from end to end: two transports, libibverbs' functions and a device of our own whose
- * wire is UDP on the loopback (test/rdma/fake.h). The simulator's worlds have the faults; here the drivers are real. */
+/* test_lane_copy.c: lanes over queue pairs, from end to end: two transports, libibverbs' functions, and a fake device whose wire
+ * is UDP on the loopback (test/rdma/fake.h). The simulator's worlds have the faults; here the drivers are real. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static ssize_t receive_counted(struct io *io, int conn, const struct iovec *part
     return receive_really(io, conn, parts, count, ret_stamp);
 }
 
-/* The connection beside a queue pair tells that the peer's process is gone, and nothing else: it is seldom asked. */
+/* The connection beside a queue pair only shows whether the peer's process is gone: it is seldom read. */
 static void test_the_connection_is_seldom_asked(void **state)
 {
     struct transport_request *receive, *send;
@@ -82,7 +82,7 @@ static void test_the_connection_is_seldom_asked(void **state)
 static int (*send_at_once)(struct io_rdma *rdma, int qp, uint32_t cell, uint32_t size,
                            const struct io_rdma_write *write);
 
-/* As soft-RoCE, which does a NIC's work in the time of who posts. */
+/* Like soft-RoCE, which does a NIC's work in the time of the thread that posts. */
 static int send_for_long(struct io_rdma *rdma, int qp, uint32_t cell, uint32_t size,
                          const struct io_rdma_write *write)
 {
@@ -90,7 +90,8 @@ static int send_for_long(struct io_rdma *rdma, int qp, uint32_t cell, uint32_t s
     return send_at_once(rdma, qp, cell, size, write);
 }
 
-/* Who polls a set polls it until the call ends, however long it takes: the housekeeping has nothing to do there. */
+/* A thread that polls a set polls it until the call ends, however long that takes: the housekeeping thread has nothing to do
+ * there. */
 static void test_a_long_call_is_one_that_polls(void **state)
 {
     struct transport_request *send, *receive;
@@ -110,7 +111,7 @@ static void test_a_long_call_is_one_that_polls(void **state)
     (void)transport_serve(pair.sender.transport, (struct mono){0});
     assert_int_equal(pair.out->set->served.ns, served.ns);
     rdma->send = send_at_once;
-    skip_ms(2); /* and now nobody polls */
+    skip_ms(2); /* and now no thread polls */
     (void)transport_serve(pair.sender.transport, (struct mono){0});
     assert_true(pair.out->set->served.ns > served.ns);
     assert_int_equal(transport_test(send, &sent, NULL), 0);
@@ -118,7 +119,7 @@ static void test_a_long_call_is_one_that_polls(void **state)
     pair_close(&pair);
 }
 
-/* port: whether some lane has told that one. */
+/* *ret_has_port: whether some lane has reported that port. */
 static uint32_t shown(struct transport *t, uint32_t port, bool *ret_has_port)
 {
     uint32_t count = 0;
@@ -138,7 +139,7 @@ static uint32_t shown(struct transport *t, uint32_t port, bool *ret_has_port)
     return count;
 }
 
-/* Each end's page tells which lanes go over queue pairs, of what it sends or receives; and of what it sends, from which port. */
+/* Each end's page shows which lanes use queue pairs, of those that it sends or receives on, and for sending lanes the port. */
 static void test_shown(void **state)
 {
     char folder[] = "/tmp/foliot-page-XXXXXX";
@@ -156,7 +157,7 @@ static void test_shown(void **state)
         const uint32_t port = IO_ROCE_FIRST_PORT | fake->flow_label;
         assert_int_equal(shown(pair.sender.transport, port, &by_sender), lanes);
         assert_int_equal(shown(pair.receiver.transport, port, &by_receiver), lanes);
-        assert_int_equal(by_sender, lanes > 0); /* who offers connects last */
+        assert_int_equal(by_sender, lanes > 0); /* the offering end connects last */
         pair_close(&pair);
         fake->memlock = 0;
     }
@@ -164,8 +165,7 @@ static void test_shown(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* Words that come by other lanes don't make the receiver look there first for the next message: it comes where the last one
- * did. */
+/* Reports over other lanes don't make the receiver look there first for the next message: it comes where the last one did. */
 static void test_looked_for_where_the_last_one_came(void **state)
 {
     struct lane_report word = {.comm = LANE_COMM_NONE};
@@ -188,7 +188,7 @@ static void test_looked_for_where_the_last_one_came(void **state)
     pair_close(&pair);
 }
 
-/* The NICs of that end have acknowledged all that they took: none of it is timed later. */
+/* True if the NICs of that end have acknowledged everything: nothing is timed later. */
 static bool all_acknowledged(const struct transport *t, const struct lane_set *set)
 {
     bool all = over_pairs(t) == LANES;
@@ -200,8 +200,8 @@ static bool all_acknowledged(const struct transport *t, const struct lane_set *s
     return all;
 }
 
-/* A receiver of small messages tells of them by itself after 200 us. A NIC that takes a millisecond for a round trip isn't given
- * that before there was time for an answer, which it can go along with. */
+/* A receiver of small messages sends a report after 200 us. If a NIC takes a millisecond for a round trip, the report waits for
+ * the time of an answer, with which it can be sent. */
 static void test_reports_wait_for_slow_nics(void **state)
 {
     struct pair pair;
@@ -221,7 +221,7 @@ static void test_reports_wait_for_slow_nics(void **state)
             serve(&pair);
         }
         assert_true(all_acknowledged(pair.receiver.transport, in));
-        trouble_slowed = true; /* only what is skipped passes */
+        trouble_slowed = true; /* only the skipped time passes */
         for (uint32_t lane = 0; lane < LANES; lane++) {
             in->streams[lane]->qp->rtt_ns = slow == 1 ? NS_PER_MS : 10000;
         }
@@ -246,9 +246,9 @@ static void test_reports_wait_for_slow_nics(void **state)
     pair_close(&pair);
 }
 
-static atomic_uint asked; /* bit k: every end has asked for a port that leads over path k */
+static atomic_uint asked; /* bit k: every end has tried a port that leads over path k */
 
-/* The fake fabric has four paths, by the port modulo 4 (fake.h): so many routers at the second hop. */
+/* The fake fabric has four paths, by the port modulo 4 (fake.h): so there are four routers at the second hop. */
 static void four_routers(struct paths *paths)
 {
     uint32_t seen = 0;
@@ -262,7 +262,7 @@ static void four_routers(struct paths *paths)
     atomic_fetch_and(&asked, seen);
 }
 
-/* Bit k: a lane's queue pair sends by path k. */
+/* Bit k: a lane's queue pair sends over path k. */
 static uint32_t paths_of(const struct transport *t)
 {
     const struct lane_set *set = NULL;
@@ -282,7 +282,7 @@ static uint32_t paths_of(const struct transport *t)
     return used;
 }
 
-/* Each of its lanes has the queue pair that it was given first. */
+/* True if each of its lanes still has its first queue pair. */
 static bool is_undisturbed(const struct transport *t)
 {
     for (uint32_t i = 0; i < t->set_count; i++) {
@@ -297,9 +297,9 @@ static bool is_undisturbed(const struct transport *t)
     return true;
 }
 
-/* By luck four queue pairs have four paths once in ten times. What is sent goes there: of a path that loses all, one lane at each
- * end is lost. Begun anew is what a busy machine has lost a lane of, for that goes by luck, and where none of the 24 ports that
- * were drawn leads over one of the paths: 4 * 0.75^24. */
+/* By chance four queue pairs have four paths once in ten times. Packets really go there: if a path loses everything, one lane at
+ * each end is lost. The test begins again if a busy machine has lost a lane, because the new path is random, or if none of the 24
+ * drawn ports leads over one of the paths: 4 * 0.75^24. */
 static void test_each_lane_has_its_path(void **state)
 {
     struct pair pair;
@@ -329,7 +329,7 @@ static void test_each_lane_has_its_path(void **state)
     router_answers = NULL;
 }
 
-/* Every path that carries queue pairs swallows all: the lanes come back over TCP, and go home afterwards. */
+/* Every path drops all packets of queue pairs: the lanes continue over TCP, and return to queue pairs afterwards. */
 static void test_dead_paths(void **state)
 {
     struct pair pair;
@@ -347,7 +347,7 @@ static void test_dead_paths(void **state)
     pair_close(&pair);
 }
 
-/* A receiver that can't register memory refuses; a sender that can't doesn't offer. The lanes stay what they are. */
+/* A receiver that can't register memory refuses. A sender that can't doesn't offer. The lanes stay as they are. */
 static void test_refused(void **state)
 {
     struct pair pair;
@@ -378,7 +378,7 @@ static void test_older_peer(void **state)
     version = 0;
 }
 
-/* Queue pairs are made, and the paths take connections only: stays over TCP, and tells what to look for, once an end. */
+/* Queue pairs can be made, but the paths carry only connections: lanes stay on TCP, and each end logs advice once. */
 static void test_mute_queue_pairs(void **state)
 {
     struct pair pair;
@@ -403,7 +403,7 @@ static void test_mute_queue_pairs(void **state)
     pair_close(&pair);
 }
 
-/* The device goes, with all its queue pairs. */
+/* The device is removed, with all its queue pairs. */
 static void test_device_gone(void **state)
 {
     struct pair pair;
@@ -419,8 +419,8 @@ static void test_device_gone(void **state)
     fake->gone[0] = '\0';
 }
 
-/* A port's device says that it is down. An interface beside it that is up has the last word: it may be a bond. Where there is
- * none, lanes are given up as when their NIC's carrier is lost, though all still passes. */
+/* A port's device reports that it is down. If an interface beside it is up, that counts: it may be a bond. Without one, lanes are
+ * given up as after a lost carrier, although packets still pass. */
 static void test_port_down(void **state)
 {
     struct pair pair;
@@ -464,7 +464,7 @@ static void test_writes(void **state)
     pair_open(&pair);
     exchange(&pair, 100000, 100000, true, 1); /* over TCP, and nothing is written */
     for (uint64_t i = 0; i < 40; i++) {
-        /* What goes while a busy machine loses a lane may go over TCP: it tells nothing. */
+        /* A message may go over TCP while a busy machine loses a lane: then it shows nothing. */
         for (bool kept = false; !kept;) {
             wait_for(&pair, 4, 4);
             const uint64_t epochs = epochs_of(pair.sender.transport);
@@ -480,7 +480,7 @@ static void test_writes(void **state)
     direct = false;
 }
 
-/* How many writes there were until some message went by lanes that all write; 0: there was none. */
+/* Returns how many writes were made until some message went over lanes that all write; 0: none did. */
 static int writes_of(struct pair *pair)
 {
     int writes = 0;
@@ -494,7 +494,7 @@ static int writes_of(struct pair *pair)
     return writes;
 }
 
-/* A version before 7 can be told of the first four devices only. */
+/* To a version before 7 only the first four devices can be reported. */
 static void test_writes_by_an_older_version(void **state)
 {
     struct pair pair;
@@ -517,7 +517,7 @@ static void test_writes_by_an_older_version(void **state)
     direct = false;
 }
 
-/* A peer of each version that has no POST, and one without verbs. */
+/* A peer of each version without POST, and a peer without verbs. */
 static void test_writes_are_wanted_by_one_end(void **state)
 {
     struct pair pair;
@@ -547,7 +547,7 @@ static uint64_t resent_of(const struct pair *pair)
     return sum.resent;
 }
 
-/* The sender knows of the receive, and all its lanes write: a busy machine may lose some at any time. */
+/* True if the sender has the receive, and all its lanes write: a busy machine may lose some at any time. */
 static bool ready(const struct pair *pair)
 {
     const struct out_comm *comm = sender_comm_find(pair->out->set->sender, pair->out->number);
@@ -556,7 +556,7 @@ static bool ready(const struct pair *pair)
            over_pairs(pair->receiver.transport) == 4;
 }
 
-/* A message whose place is known goes while all paths swallow it. How many chunks went again before. */
+/* Sends a message whose place is known while all paths drop it. Returns how many chunks had been sent again before. */
 static uint64_t send_in_vain(struct pair *pair, size_t size, struct transport_request **ret_send,
                              struct transport_request **ret_receive)
 {
@@ -573,8 +573,8 @@ static uint64_t send_in_vain(struct pair *pair, size_t size, struct transport_re
     return resent;
 }
 
-/* The marker never comes: the queue pair is destroyed, and what it carried goes again. Is that refused, too, nothing goes again,
- * for what is on its way may still land. */
+/* The marker never comes: the queue pair is destroyed, and its chunks are sent again. If that is refused, too, nothing is sent
+ * again, because earlier writes may still land. */
 static void test_no_marker(void **state)
 {
     struct transport_request *send, *receive;
@@ -621,7 +621,8 @@ static void await_send(struct pair *pair, struct transport_request *send)
     }
 }
 
-/* Folders of devices, as the kernel has one for each: it destroys what was made on a device before it takes its folder away. */
+/* Folders of devices, as the kernel has them: it destroys everything that was made on a device before it removes the device's
+ * folder. */
 static void folders(bool are)
 {
     static const char *const all[] = {"/class", "/class/infiniband", "/class/infiniband/lo1",
@@ -634,8 +635,8 @@ static void folders(bool are)
     }
 }
 
-/* A device is taken away, and the library doesn't swear that its queue pairs are silent: nothing goes again before the kernel has
- * taken away what belongs to it. Then the job goes on. */
+/* A device is removed, and the library doesn't guarantee that its queue pairs are silent: nothing is sent again before the kernel
+ * has removed the device's folder. Then the job goes on. */
 static void test_writes_and_orphans(void **state)
 {
     char root[] = "/tmp/foliot-orphans-XXXXXX";
@@ -667,7 +668,7 @@ static void test_writes_and_orphans(void **state)
     rdma_root = "/nowhere";
 }
 
-/* The device takes no more requests, though it has room, or has none: the lane is over, and its chunks go by another one. */
+/* The device takes no more requests, although it has room, or has none: the lane ends, and its chunks go over another one. */
 static void test_refused_requests(void **state)
 {
     static const char *const functions[] = {"post_send", "post_recv", "poll_cq"};
@@ -694,8 +695,8 @@ static void test_refused_requests(void **state)
     direct = false;
 }
 
-/* A request or a receive ends by any error in the middle of a message: the lane is over, what it carried goes again, and the log
- * has what the NIC said. */
+/* A request or a receive ends with any error in the middle of a message: the lane ends, its chunks are sent again, and the log
+ * has the NIC's error. */
 static void test_errors_of_completions(void **state)
 {
     char words[64];
@@ -704,7 +705,7 @@ static void test_errors_of_completions(void **state)
     (void)state;
     for (int status = IBV_WC_SUCCESS + 1; status <= IBV_WC_TM_RNDV_INCOMPLETE; status++) {
         if (status == IBV_WC_WR_FLUSH_ERR) {
-            continue; /* of what was posted when it was over already */
+            continue; /* from requests that were posted after the end */
         }
         direct = status % 2 == 0;
         snprintf(words, sizeof(words), "queue pair ended with ibv_wc_status %d, vendor 0x", status);
@@ -740,7 +741,7 @@ static void *add_memory(void *transport)
     return NULL;
 }
 
-/* The driver doesn't return from a registration: lanes go on, and write. */
+/* The driver doesn't return from a registration: lanes continue, and write. */
 static void test_hung_registration(void **state)
 {
     struct pair pair;
@@ -751,13 +752,13 @@ static void test_hung_registration(void **state)
     pair_open(&pair);
     wait_for(&pair, 4, 4);
     fake->hung = 0;
-    fake->hang_most = 1; /* lanes that are made anew register, too */
+    fake->hang_most = 1; /* lanes that are made again register, too */
     strcpy(fake->hang, "reg_mr");
     assert_int_equal(pthread_create(&thread, NULL, add_memory, pair.sender.transport), 0);
     while (__atomic_load_n(&fake->hung, __ATOMIC_SEQ_CST) == 0) {
         usleep(100);
     }
-    /* A busy machine may lose all lanes here: so they are lost. */
+    /* A busy machine may lose all lanes here, so the test loses them. */
     fake->drop = true;
     exchange(&pair, 500000, 500000, true, 7);
     wait_for(&pair, 0, 0);
@@ -777,8 +778,8 @@ static void test_hung_registration(void **state)
     direct = false;
 }
 
-/* The driver doesn't return from putting a queue pair into the error state, or from destroying one that doesn't flush: nobody who
- * serves the set waits for it. What it may still write waits; once the driver returns it goes again. */
+/* The driver doesn't return from moving a queue pair into the error state, or from destroying one that doesn't flush: no thread
+ * that serves the set waits for it. Chunks that it may still write wait. Once the driver returns they are sent again. */
 static void test_hung_silence(void **state)
 {
     struct transport_request *send, *receive;
@@ -816,10 +817,10 @@ static void test_hung_silence(void **state)
     direct = false;
 }
 
-/* Nor is the transport freed under it: whoever ends it is told that it lives on. */
+/* Nor is the transport freed while the driver uses it: the caller that ends it learns that it lives on. */
 static void test_end_beside_hung_registration(void **state)
 {
-    static struct pair pair; /* what is left alone is no leak */
+    static struct pair pair; /* memory that is deliberately kept is no leak */
     pthread_t thread;
 
     (void)state;
@@ -841,7 +842,7 @@ static void test_end_beside_hung_registration(void **state)
     direct = false;
 }
 
-/* Every path swallows all, and devices go: what was written late or twice would show. */
+/* Every path drops everything, and devices are removed: late or double writes would be noticed. */
 static void test_writes_and_dead_paths(void **state)
 {
     struct pair pair;
@@ -863,8 +864,8 @@ static void test_writes_and_dead_paths(void **state)
     direct = false;
 }
 
-/* A receive that is given up: nothing lands in it once its communicator is closed, though the device has acknowledged what it
- * hasn't written yet. */
+/* A receive is given up: nothing lands in it once its communicator is closed, although the device has acknowledged writes that it
+ * hasn't made yet. */
 static void test_closed_receives(void **state)
 {
     const size_t size = 1 << 19;
@@ -901,7 +902,7 @@ static void test_closed_receives(void **state)
     direct = false;
 }
 
-/* -- what a peer may ask for ------------------------------------------------------------------- */
+/* -- requests of a peer ------------------------------------------------------------------------ */
 
 static struct io_rdma counted;
 static int (*count_open)(struct io_rdma *, const struct io_qp_config *, int *);
@@ -913,7 +914,7 @@ static int counting_open(struct io_rdma *rdma, const struct io_qp_config *config
     return count_open(rdma, config, ret_qp);
 }
 
-/* A sender that offers nothing by itself, and how often its receiver opens a queue pair. The receiver's set. */
+/* A sender that offers nothing by itself. Counts how often its receiver opens a queue pair. Returns the receiver's set. */
 static struct lane_set *open_counted(struct pair *pair)
 {
     sender_without = true;
@@ -972,7 +973,7 @@ static void test_offers_without_end(void **state)
     pair_close(&pair);
 }
 
-/* A peer that offers, and never goes on. */
+/* A peer that offers, and never continues. */
 static void test_offer_without_switch(void **state)
 {
     struct pair pair;
@@ -990,11 +991,11 @@ static void test_offer_without_switch(void **state)
     lane_pair_look(set, mono_add(start, span_ms(10100)));
     assert_null(set->streams[lane]->qp);
     pthread_mutex_unlock(&set->lock);
-    exchange(&pair, 50000, 50000, true, 2); /* the lane stays what it was */
+    exchange(&pair, 50000, 50000, true, 2); /* the lane stays as it was */
     pair_close(&pair);
 }
 
-/* A peer on this machine, which doesn't know that it is: one of our NICs isn't among its own. */
+/* A peer on this machine that doesn't know that: one of our NICs isn't among its own. */
 static void test_offer_from_this_machine(void **state)
 {
     struct pair pair;
@@ -1012,7 +1013,7 @@ static void test_offer_from_this_machine(void **state)
     pair_close(&pair);
 }
 
-/* Our NIC sends to who is at the other end of the connection, not to whom the peer names. */
+/* Our NIC sends to the other end of the connection, not to the address that the peer names. */
 static void test_offer_of_anothers_port(void **state)
 {
     struct pair pair;
@@ -1028,7 +1029,7 @@ static void test_offer_of_anothers_port(void **state)
     pair_close(&pair);
 }
 
-/* -- last words ------------------------------------------------------------------------------- */
+/* -- final reports ---------------------------------------------------------------------------- */
 
 static struct lane_set *set_of(struct transport *t)
 {
@@ -1041,7 +1042,7 @@ static struct lane_set *set_of(struct transport *t)
     return t->sets[i];
 }
 
-/* The peer repeats the last word on a lane that we don't have. By how many lanes do we answer? */
+/* The peer repeats the final report about a lane that we don't have. Returns by how many lanes we answer. */
 static uint32_t answers(struct lane_set *set, uint32_t seen)
 {
     const uint32_t by = (uint32_t)__builtin_ctz(set->present);
@@ -1072,7 +1073,7 @@ static uint32_t answers(struct lane_set *set, uint32_t seen)
     return lanes;
 }
 
-/* By one lane, where a set may be fenced; and not by who accepts: it may be about to learn of that lane. */
+/* By one lane if a set may be fenced; and not by the accepting end: it may be about to learn of that lane. */
 static void test_last_words_are_answered(void **state)
 {
     struct pair pair;

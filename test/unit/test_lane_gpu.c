@@ -1,5 +1,5 @@
-/* test_lane_gpu.c: messages in memory of GPUs, from end to end. That memory is a file here, which the fake library alone sees by
- * the GPU's address: whoever else touches it crashes. */
+/* test_lane_gpu.c: messages in memory of GPUs, from end to end. That memory is a file here, and only the fake library can map it
+ * by the GPU's address: any other access crashes. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static void gpus_open(struct pair *pair)
 
 static void gpus_close(struct pair *pair)
 {
-    pair_close(pair); /* what is registered still, it gives back */
+    pair_close(pair); /* memory that is still registered is given back */
     gpu_free(&gpu_out);
     gpu_free(&gpu_in);
     gpus = false;
@@ -83,7 +83,7 @@ static void transfer_gpu(struct pair *pair, size_t size, bool from_gpu, bool to_
     assert_int_equal(came, size);
 }
 
-/* And as the receiver's GPU sees it after the flush. */
+/* The same, and then compares what the receiver's GPU sees after the flush. */
 static void exchange_gpu(struct pair *pair, size_t size, bool from_gpu, bool to_gpu, uint64_t seed)
 {
     transfer_gpu(pair, size, from_gpu, to_gpu, seed);
@@ -102,7 +102,7 @@ static void exchange_all(struct pair *pair, uint64_t seed)
     }
 }
 
-/* Nobody touches it (a touch is a crash), and no byte is late: over connections, over queue pairs that write, and while they
+/* No code touches it (an access would crash), and no byte is late: over connections, over queue pairs that write, and while they
  * die. */
 static void test_gpu_messages(void **state)
 {
@@ -112,7 +112,7 @@ static void test_gpu_messages(void **state)
     direct = true;
     fake->gpu_lag = 8;
     gpus_open(&pair);
-    exchange_all(&pair, 0); /* over TCP, and on */
+    exchange_all(&pair, 0); /* over TCP, then over queue pairs */
     wait_for(&pair, 4, 4);
     const int writes = fake->writes, reads = fake->gpu_reads;
     exchange_all(&pair, 100);
@@ -130,7 +130,7 @@ static void test_gpu_messages(void **state)
     direct = false;
 }
 
-/* A peer without queue pairs, and one whose sets aren't fenced: all goes as bytes. */
+/* A peer without queue pairs, and a peer whose sets aren't fenced: everything goes as bytes. */
 static void test_gpu_and_older_peers(void **state)
 {
     struct pair pair;
@@ -147,7 +147,7 @@ static void test_gpu_and_older_peers(void **state)
     direct = false;
 }
 
-/* A receive that is given up: its NIC has acknowledged what the GPU doesn't see yet, and that lands before the close returns. */
+/* A receive is given up: its NIC has acknowledged writes that the GPU can't see yet. They land before the close returns. */
 static void test_gpu_closed_receives(void **state)
 {
     const size_t size = 1 << 19;
@@ -183,7 +183,7 @@ static void test_gpu_closed_receives(void **state)
     direct = false;
 }
 
-/* Lanes that are over: their chunks don't go again before the device has read from the GPU. Nobody else reads there: the message
+/* Ended lanes: their chunks aren't sent again before the device has read from the GPU. No other read is made there: the message
  * comes from memory of the host. */
 static void test_gpu_is_read_behind_lanes(void **state)
 {
@@ -204,8 +204,8 @@ static void test_gpu_is_read_behind_lanes(void **state)
     direct = false;
 }
 
-/* No device reaches itself any more (their ports are down): what was written has a second to land; what would have to be copied
- * ends its communicators, and none of these receives is done. */
+/* No device reaches itself any more (their ports are down): written bytes have a second to land. A message that must be copied
+ * ends its communicator, and none of these receives is done. */
 static void test_gpu_without_ways(void **state)
 {
     struct transport_request *send, *receive, *flush;
@@ -234,7 +234,7 @@ static void test_gpu_without_ways(void **state)
         assert_int_equal(transport_test(flush, &done, NULL), 0);
         assert_true(done); /* nothing was written since */
     }
-    for (int i = 0; i < 2; i++) { /* it isn't the peer who ended it */
+    for (int i = 0; i < 2; i++) { /* the peer isn't the reason */
         assert_int_equal(transport_send(pair.out, gpu_out.at, 100, 7, NULL, &send), -EIO);
         assert_non_null(strstr(transport_why(), "expected a port that is up"));
     }
@@ -243,8 +243,8 @@ static void test_gpu_without_ways(void **state)
     direct = false;
 }
 
-/* Milliseconds that a close takes while a receive is written by lanes of a device whose writes get nowhere. -1: nothing was to be
- * waited for, since the message had come whole, or a busy machine had lost a lane. */
+/* The milliseconds that a close takes while lanes of a device write a receive and the writes get nowhere. -1: there was nothing
+ * to wait for, because the message had come completely, or a busy machine had lost a lane. */
 static int64_t settled_ms(void)
 {
     struct transport_request *send, *receive;
@@ -276,8 +276,8 @@ static int64_t settled_ms(void)
     return waits ? took_ms : -1;
 }
 
-/* The same, and receives are given up: the device has its second once, and not for each of its four lanes: two take two. A
- * machine that stands still for so long is asked again. */
+/* The same, and receives are given up: the device has its second once, not for each of its four lanes. Two devices take two. If
+ * the machine pauses for so long, the test is repeated. */
 static void test_gpu_settles_once(void **state)
 {
     int64_t took_ms = -1;
@@ -290,7 +290,7 @@ static void test_gpu_settles_once(void **state)
     assert_in_range(took_ms, 999, 1999);
 }
 
-/* It is never done: it fails with that. */
+/* It is never done: it fails with that error. */
 static void await_failure(struct pair *pair, struct transport_request *request, int error)
 {
     bool done = false;
@@ -304,7 +304,7 @@ static void await_failure(struct pair *pair, struct transport_request *request, 
     assert_int_equal(r, error);
 }
 
-/* The peer is gone, and what it sent before is flushed all the same. */
+/* The peer is gone. Its earlier messages are flushed nevertheless. */
 static void test_gpu_flushes_without_peer(void **state)
 {
     struct transport_request *receive;
@@ -328,8 +328,8 @@ static void test_gpu_flushes_without_peer(void **state)
     direct = false;
 }
 
-/* The receiver gives its GPU's memory back while a message is on its way there: nobody touches it, and that communicator alone
- * fails. */
+/* The receiver gives its GPU's memory back while a message is on its way there: no access is made to it, and only that
+ * communicator fails. */
 static void test_gpu_memory_given_back(void **state)
 {
     struct transport_request *send, *receive;
@@ -361,7 +361,7 @@ static void test_gpu_memory_given_back(void **state)
     direct = false;
 }
 
-/* The sender does: no byte that nobody could read goes out, and that communicator alone fails. */
+/* The sender does: no byte is sent that could not be read, and only that communicator fails. */
 static void test_gpu_memory_given_back_by_sender(void **state)
 {
     struct transport_request *send, *receive;

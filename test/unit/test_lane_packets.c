@@ -1,4 +1,4 @@
-/* test_lane_packets.c: what a message costs on lanes that write: writes, and cells for headers and reports. */
+/* test_lane_packets.c: the cost of a message on lanes that write: writes, and cells for headers and reports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ struct cost {
     uint32_t cells;   /* for headers and reports, that both ends sent */
     uint32_t chunks;  /* each is a write */
     uint32_t packets; /* of writes */
-    uint64_t epochs;  /* of all lanes: a lane that came anew begins to count anew */
+    uint64_t epochs;  /* over all lanes: a lane that was made again counts from 0 */
 };
 
 static void add(const struct transport *t, struct cost *cost)
@@ -111,7 +111,7 @@ struct transfer {
     bool done;
 };
 
-/* Up to eight, as NCCL has them on their way. */
+/* Up to eight, as many as NCCL has on their way. */
 static void begin(struct pair *pair, uint8_t *from, uint8_t *to,
                   struct transfer transfers[2 * DEPTH])
 {

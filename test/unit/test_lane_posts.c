@@ -1,4 +1,4 @@
-/* test_lane_posts.c: how often a sender is told where its messages go: once, and again now and then. */
+/* test_lane_posts.c: how often a sender gets the places of its messages: once, and then repeated now and then. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #define SIZE       20000
 #define POST_BYTES 64 /* at least */
-#define TURNS      30 /* of 10 ms: what is just told again may wait for a device without a processor */
+#define TURNS      30 /* of 10 ms: a repeated report may wait for a device without a processor */
 
 static uint64_t bytes_of(const struct lane_set *set)
 {
@@ -28,7 +28,7 @@ static uint64_t epochs(const struct pair *pair)
     return epochs_of(pair->sender.transport) + epochs_of(pair->receiver.transport);
 }
 
-/* From here on lanes are watched: which ones they are. */
+/* From here on lanes are watched. Returns a value that identifies them. */
 static uint64_t watch_lanes(const struct pair *pair)
 {
     said_words = "doubted";
@@ -36,15 +36,15 @@ static uint64_t watch_lanes(const struct pair *pair)
     return epochs(pair);
 }
 
-/* They are those of then, and none was doubted. One that is given up, because the device's thread has no processor, takes its
- * bytes with it. What may hang on it is told anew. */
+/* True if they are the same lanes, and none was doubted. If the device's thread gets no processor, a lane may be given up, with
+ * its bytes. Then places are sent again. */
 static bool are_the_same(const struct pair *pair, uint64_t then)
 {
     return epochs(pair) == then && said_count == 0 && over_pairs(pair->sender.transport) == LANES &&
            over_pairs(pair->receiver.transport) == LANES;
 }
 
-/* Begun anew until its lanes were the same to the end: it is judged then. */
+/* Repeats a play until its lanes were the same to the end: then it is judged. */
 static void until_judged(bool (*play)(void))
 {
     bool judged = false;
@@ -55,7 +55,7 @@ static void until_judged(bool (*play)(void))
     assert_true(judged);
 }
 
-/* So many polls of 100 us; how many bytes were told meanwhile. */
+/* Polls so often, each 100 us. Returns how many bytes were sent meanwhile. */
 static uint64_t poll_for(struct pair *pair, struct transport_request *receive, int polls)
 {
     const uint64_t before = bytes_of(pair->in->set);
@@ -73,7 +73,7 @@ static uint64_t poll_for(struct pair *pair, struct transport_request *receive, i
     return bytes_of(pair->in->set) - before;
 }
 
-/* All places of its receives are told. */
+/* True if all places of its receives were sent. */
 static bool is_told(const struct transport_comm *comm)
 {
     uint64_t placed, posted;
@@ -119,8 +119,8 @@ static void places_of_one(void **state)
     until_judged(play_one);
 }
 
-/* The same of many communicators with eight receives each: what they have to tell takes longer than the 5 ms after which it
- * would be told again. */
+/* The same with many communicators of eight receives each: sending their places takes longer than the 5 ms after which they would
+ * be repeated. */
 static bool play_many(void)
 {
     enum { COMMS = 150, EACH = 8 };

@@ -1,5 +1,5 @@
-/* Lane frames and the rendezvous handle: what is sent is what is read; a flipped bit, a short frame, a
- * stranger, another job or version is refused. */
+/* Lane frames and the rendezvous handle: a decoded frame equals the encoded one. A flipped bit, a short frame, a stranger, and
+ * another job or version are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,7 +98,7 @@ static void test_chunk(void **state)
     assert_int_equal(lane_chunk_decode(bytes, LANE_CHUNK_SIZE - 1, 2, &read), LANE_ERROR_SHORT);
 }
 
-/* A header with a good checksum that lies about its place. */
+/* A header with a right checksum and a wrong place. */
 static void test_chunk_off_grid(void **state)
 {
     const struct lane_chunk good = {
@@ -146,7 +146,7 @@ static void test_chunk_off_grid(void **state)
     }
 }
 
-/* What a receiver of an older version doesn't know isn't sent to it. */
+/* Fields that an older receiver doesn't have aren't sent to it. */
 static void test_kept(void **state)
 {
     struct lane_chunk chunk = {.flags = LANE_CHUNK_KEPT, .epoch = 1, .grid = 13, .length = 9}, read;
@@ -163,7 +163,7 @@ static void test_kept(void **state)
     assert_int_equal(read.flags, LANE_CHUNK_LAST);
 }
 
-/* Large ones come early since version 3, and whole. */
+/* Since version 3 large messages may come early, complete. */
 static void test_large_eager(void **state)
 {
     struct lane_chunk chunk = {.flags = LANE_CHUNK_EAGER,
@@ -187,7 +187,7 @@ static void test_large_eager(void **state)
     assert_int_equal(lane_chunk_decode(bytes, sizeof(bytes), 3, &read), LANE_ERROR_RANGE);
 }
 
-/* Since version 8 those of a whole chunk, too; still no part of one. */
+/* Since version 8 also those of a whole chunk, but no part of one. */
 static void test_whole_chunk_eager(void **state)
 {
     struct lane_chunk chunk = {.flags = LANE_CHUNK_EAGER,
@@ -249,7 +249,7 @@ static void test_report(void **state)
     size = lane_report_encode(bytes, &twice, 2);
     assert_int_equal(lane_report_decode(bytes, size, 2, &read), LANE_ERROR_RANGE);
     twice = r;
-    twice.lanes[0].fenced_below = 9; /* the last word, which a peer of version 4 isn't told */
+    twice.lanes[0].fenced_below = 9; /* the final report, which a peer of version 4 doesn't get */
     size = lane_report_encode(bytes, &twice, 4);
     assert_int_equal(lane_report_decode(bytes, size, 4, &read), LANE_ERROR_NONE);
     assert_int_equal(read.lanes[0].fenced_below, 0);
@@ -266,7 +266,7 @@ static void test_report(void **state)
     assert_int_equal(lane_report_decode(bytes, size, 2, &read), LANE_ERROR_RANGE);
 }
 
-/* Each key is that of the device named beside it; in version 6 the k-th is the k-th device's. */
+/* Each key belongs to the device named beside it. In version 6 the k-th key is the k-th device's. */
 static void test_keys(void **state)
 {
     const struct lane_post post = {.count = 1, .size = 77, .keys = {2, {15, 3}, {1, 2}}};
@@ -387,7 +387,7 @@ static void test_hello(void **state)
                          LANE_ERROR_TAG);
         bytes[i] ^= 1;
     }
-    hello.last_epoch = 2; /* what came of the lane before: told to who agreed on version 5 */
+    hello.last_epoch = 2; /* the lane's earlier result: only for peers that agreed on version 5 */
     hello.last_taken = 1ULL << 33;
     lane_hello_encode(bytes, &hello, nonce, key);
     assert_int_equal(lane_hello_decode(bytes, sizeof(bytes), nonce, key, &read, version),
@@ -398,13 +398,13 @@ static void test_hello(void **state)
     assert_int_equal(lane_hello_decode(bytes, sizeof(bytes), nonce, key, &read, version),
                      LANE_ERROR_RANGE);
     hello.last_epoch = 0;
-    hello.newest = 9; /* far ahead, but it can still speak ours */
+    hello.newest = 9; /* much newer, but it still supports ours */
     hello.lowest = 2;
     lane_hello_encode(bytes, &hello, nonce, key);
     assert_int_equal(lane_hello_decode(bytes, sizeof(bytes), nonce, key, &read, version),
                      LANE_ERROR_NONE);
     assert_int_equal(lane_version_agree(read.newest, read.lowest), LANE_VERSION);
-    hello.lowest = LANE_VERSION + 1; /* and one that can't */
+    hello.lowest = LANE_VERSION + 1; /* and one that doesn't */
     lane_hello_encode(bytes, &hello, nonce, key);
     assert_int_equal(lane_hello_decode(bytes, sizeof(bytes), nonce, key, &read, version),
                      LANE_ERROR_VERSION);
@@ -413,7 +413,7 @@ static void test_hello(void **state)
     assert_int_equal(lane_version_agree(1, 2), 0);
 }
 
-/* A host may call itself and its interfaces what it likes; its greeting is read all the same. */
+/* Names of a host and its interfaces may be anything: its greeting is read nevertheless. */
 static void test_names(void **state)
 {
     struct lane_hello hello = {.newest = LANE_VERSION,
@@ -446,7 +446,7 @@ static enum lane_error qp_error(struct lane_qp qp)
     return lane_qp_decode(bytes, sizeof(bytes), &(struct lane_qp){0});
 }
 
-/* What an end of a queue pair is, in range; and who refuses or goes over names none. */
+/* An end of a queue pair, in range. A refusal or a switch has none. */
 static void test_qp(void **state)
 {
     struct lane_qp qp = {.step = LANE_QP_OFFER,
@@ -520,7 +520,7 @@ static void test_cell(void **state)
     assert_int_equal(lane_cell_decode(bytes, sizeof(bytes), &read), LANE_ERROR_RESERVED);
 }
 
-/* Good for that HELLO and that answer to it, under that key; and no bit of it is free. */
+/* Valid for that HELLO and that answer to it, under that key. Each of its bits counts. */
 static void test_proof(void **state)
 {
     struct lane_hello hello = {
@@ -576,7 +576,7 @@ static void test_handle(void **state)
     assert_int_equal(handle_decode(bytes, &read), LANE_ERROR_NONE);
     bytes[60] ^= 1;
     assert_int_equal(handle_decode(bytes, &read), LANE_ERROR_CRC);
-    bytes[40] ^= 1; /* somebody else's plugin */
+    bytes[40] ^= 1; /* another plugin's */
     assert_int_equal(handle_decode(bytes, &read), LANE_ERROR_MAGIC);
     handle.newest = handle.lowest = LANE_VERSION + 1;
     handle_encode(bytes, &handle);

@@ -1,5 +1,5 @@
-/* The swarm: a drawn world can be written to a file and read again; the whole space is drawn; one seed gives one world; small worlds
- * keep their bounds. */
+/* The swarm: a drawn world can be written to a file and read again; the whole space is drawn; one seed gives one world; small
+ * worlds keep their bounds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
