@@ -1,4 +1,4 @@
-/* test_rdma.c: the transport's queue pairs (io_rdma.h) over a libibverbs of our own, whose wire is UDP on the loopback. */
+/* test_rdma.c: the transport's queue pairs (io_rdma.h) over a fake libibverbs, whose wire is UDP on the loopback. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@
 
 #define CELLS     8
 #define CELL_SIZE 8192
-#define PATIENCE  120 /* seconds, of what must happen */
+#define PATIENCE  120 /* seconds, for events that must happen */
 
 static struct rdma *driver;
 static struct io_rdma *rdma;
@@ -38,7 +38,7 @@ static atomic_int kicks;
 
 /* ---- the outside world ---- */
 
-static atomic_int_fast64_t still_ns; /* the driver's time stands there; 0: it goes on */
+static atomic_int_fast64_t still_ns; /* the driver's time stands still there; 0: it runs */
 
 static struct mono now(struct io *io)
 {
@@ -84,7 +84,7 @@ static void find(void *handle, const char *name, void *ret)
     memcpy(ret, &found, sizeof(found));
 }
 
-/* roce1 lies beside eth1, as the kernel's files tell. */
+/* roce1 is beside eth1, as in the kernel's files. */
 static const char *sysfs(void)
 {
     static char root[64];
@@ -125,7 +125,7 @@ static int end(void **state)
 {
     (void)state;
     rdma_close(driver);
-    /* It waits for its threads, and no longer than for a library that hangs: they may get no processor. */
+    /* It waits for its threads, but no longer than for a library that hangs: they may get no processor. */
     const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
     while (__atomic_load_n(&fake->open, __ATOMIC_SEQ_CST) > 0 && now(NULL).ns < until) {
     }
@@ -156,7 +156,7 @@ static int await_opened(struct half *h)
     return r;
 }
 
-static bool writes; /* of those that are opened */
+static bool writes; /* for those that are opened */
 
 static const char *const ib_names[] = {"ib8",  "ib9",  "ib10", "ib11",
                                        "ib12", "ib13", "ib14", "ib15"};
@@ -245,7 +245,7 @@ static void post(struct half *h)
     h->sent++;
 }
 
-/* Good completions only; how many. */
+/* Polls; all completions must be good. Returns their number. */
 static int poll_well(struct half *h)
 {
     struct io_qp_done done[4];
@@ -266,7 +266,7 @@ static int poll_well(struct half *h)
     return count;
 }
 
-/* Both ways, never more than the peer has cells for. */
+/* In both directions, never more than the peer has cells for. */
 static void exchange(struct half h[2], uint32_t messages)
 {
     const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
@@ -284,7 +284,7 @@ static void exchange(struct half h[2], uint32_t messages)
     }
 }
 
-/* The first completion that isn't good, and what was flushed after it. */
+/* The first completion that isn't good, and the receives that are flushed after it. */
 static enum io_qp_status last_words(struct half *h, uint32_t *ret_receives, bool *ret_in_order)
 {
     const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
@@ -368,7 +368,7 @@ static void what_is_armed_is_told_once(void **state)
     (void)state;
     assert_int_equal(rdma->open(rdma, &config, &h[0].qp), 0);
     assert_int_equal(rdma->arm(rdma, h[0].qp, 11), 0);
-    await_event(11); /* it is made */
+    await_event(11); /* it is ready */
     assert_true(atomic_load(&kicks) > 0);
     assert_int_equal(rdma->opened(rdma, h[0].qp, &h[0].end, &h[0].cells), 0);
     rdma->close(rdma, h[0].qp, false);
@@ -380,7 +380,7 @@ static void what_is_armed_is_told_once(void **state)
     while (poll_well(&h[1]) == 0) {
     }
     post(&h[0]);
-    while (h[0].done < 2) { /* the peer's NIC has it, so it is there */
+    while (h[0].done < 2) { /* the peer's NIC has it, so it arrives */
         (void)poll_well(&h[0]);
     }
     assert_int_equal(rdma->arm(rdma, h[1].qp, 13), 0);
@@ -393,7 +393,7 @@ static void what_is_armed_is_told_once(void **state)
     assert_int_equal(rdma->events(rdma, events, 4), 0);
 }
 
-/* Tag 0 is that of the first set's first lane. A queue pair that was never armed takes nobody's event along when it goes. */
+/* Tag 0 is that of the first set's first lane. A queue pair that was never armed removes no other's event when it is closed. */
 static void an_event_outlives_others_that_were_never_armed(void **state)
 {
     struct half h[2], other;
@@ -405,7 +405,7 @@ static void an_event_outlives_others_that_were_never_armed(void **state)
     assert_int_equal(rdma->events(rdma, events, 4), 0);
     const int armed = atomic_load(&kicks);
     post(&h[0]);
-    while (atomic_load(&kicks) == armed) { /* it is told: the event waits to be taken */
+    while (atomic_load(&kicks) == armed) { /* an event is waiting to be taken */
     }
     assert_int_equal(open_half(&other, 1, 9), 0);
     rdma->close(rdma, other.qp, false);
@@ -414,7 +414,7 @@ static void an_event_outlives_others_that_were_never_armed(void **state)
     part(h);
 }
 
-/* Paths whose source port ends in 01 are dead: those who send there hear of it, and are over. */
+/* Paths whose source port ends in 01 are dead: queue pairs that send there get an error, and end. */
 static void a_dead_path_ends_its_queue_pair(void **state)
 {
     struct half dead[2], well[2];
@@ -459,14 +459,14 @@ static void each_error_is_told_by_its_kind(void **state)
         post(&h[0]);
         while ((r = rdma->poll(rdma, h[1].qp, &done, 1)) == 0) {
         }
-        assert_int_equal(r, 1); /* garbage but for its tag, which is ours */
+        assert_int_equal(r, 1); /* garbage except for its tag, which is ours */
         assert_true(done.receive && done.cell == 0 && done.bytes == 0);
         assert_int_equal(done.status, all[i].ours);
         part(h);
     }
 }
 
-/* Whose port can't carry a lane gets none, and is told why. */
+/* A port that can't carry a lane gets none, with the reason. */
 static void what_cannot_be_is_refused_in_words(void **state)
 {
     struct half h[2];
@@ -506,7 +506,7 @@ static void what_cannot_be_is_refused_in_words(void **state)
     rdma->close(rdma, h[0].qp, false);
     told(limit.rlim_cur == RLIM_INFINITY ? "roce4 has no room for another queue pair or its memory"
                                          : "roce4 can't register memory");
-    strcpy(fake->refuse, "create_cq"); /* and whatever else */
+    strcpy(fake->refuse, "create_cq"); /* and any other error */
     fake->refuse_nth = 1;
     fake->refuse_errno = EPERM;
     assert_int_equal(open_half(&h[0], 1, 0), -EPERM);
@@ -527,28 +527,28 @@ static void what_cannot_be_is_refused_in_words(void **state)
     part(h);
 }
 
-/* A way for each lane between two ports, in both directions, as long as there is one that no other lane has. */
+/* Each lane between two ports gets a way of its own, in both directions, as long as one is free. */
 static void each_lid_of_a_port_is_a_way(void **state)
 {
     struct half h[4][2], fifth[2];
     uint32_t there = 0, back = 0;
     (void)state;
     for (uint32_t i = 0; i < 4; i++) {
-        join_over(h[i], 8, 9, i * 0x10400 + 7); /* the same by luck */
+        join_over(h[i], 8, 9, i * 0x10400 + 7); /* the same by chance */
         there |= 1u << (h[i][1].end.lid & 3);
         back |= 1u << (h[i][0].end.lid & 3);
         assert_true(h[i][0].end.lid >> 2 == 8 && h[i][1].end.lid >> 2 == 9);
     }
     assert_int_equal(there, 0xf);
     assert_int_equal(back, 0xf);
-    for (uint32_t i = 0; i < 4; i++) { /* each NIC takes what comes from the LID that it was told */
+    for (uint32_t i = 0; i < 4; i++) { /* each NIC accepts packets from the LID that it was given */
         exchange(h[i], 20);
     }
     const uint16_t lid = h[1][0].end.lid;
     part(h[1]);
-    assert_int_equal(open_half(&fifth[0], 8, 7), 0); /* what was given back is given again */
+    assert_int_equal(open_half(&fifth[0], 8, 7), 0); /* a way that was given back is used again */
     assert_int_equal(fifth[0].end.lid, lid);
-    luck = true; /* or what chance says */
+    luck = true; /* or at random */
     assert_int_equal(open_half(&fifth[1], 8, lid + 1u), 0);
     luck = false;
     assert_int_equal(fifth[1].end.lid & 3, (lid + 1) & 3);
@@ -558,7 +558,7 @@ static void each_lid_of_a_port_is_a_way(void **state)
     part(h[3]);
 }
 
-/* What this end sends goes as it is told to; else as the peer's port asks. */
+/* This end's packets are marked as configured, or else as the peer's port asks. */
 static void packets_are_marked_as_wanted(void **state)
 {
     struct half h[2];
@@ -599,7 +599,7 @@ static void reopen(uint16_t partition, uint16_t pkey_nth)
     rdma = rdma_io(driver);
 }
 
-/* A P_Key goes by its value; two ends that can't hear each other are told of it before they try. */
+/* P_Keys are compared by value. Two ends that can't hear each other get the reason before they try. */
 static void partitions_at_odds_are_told(void **state)
 {
     struct half h[2], peer;
@@ -625,7 +625,7 @@ static void partitions_at_odds_are_told(void **state)
     assert_int_equal(open_half(&h[0], 12, 0), -ENODEV);
     rdma->close(rdma, h[0].qp, false);
     told("ib12/1 is no member of partition 0x0005 (FOLIOT_IB_PKEY)");
-    join(h); /* RoCE has none to choose */
+    join(h); /* RoCE has no choice */
     exchange(h, 10);
     part(h);
     reopen(0, 1 + 1); /* NCCL_IB_PKEY=1 */
@@ -639,25 +639,24 @@ static void partitions_at_odds_are_told(void **state)
     assert_int_equal(open_half(&h[0], 10, 0), 0);
     assert_int_equal(open_half(&h[1], 11, 0), 0);
     peer = h[0];
-    peer.end.pkey = 0; /* an older release doesn't tell: nothing comes through */
+    peer.end.pkey = 0; /* an older release doesn't send it: nothing arrives */
     assert_int_equal(connect_half(&h[1], &peer), 0);
     part(h);
     assert_int_equal(open_half(&h[0], 8, 0), 0);
     offered_pkey =
-        h[0].end
-            .pkey; /* who answers takes the partition that it is told, as a limited member, too */
+        h[0].end.pkey; /* the answering end uses the offered partition, also as a limited member */
     assert_int_equal(open_half(&h[1], 10, 1), 0);
     assert_true(h[0].end.pkey == 0xffff && h[1].end.pkey == 0x7fff);
     assert_int_equal(connect_half(&h[0], &h[1]), 0);
     assert_int_equal(connect_half(&h[1], &h[0]), 0);
     exchange(h, 10);
     part(h);
-    offered_pkey = 0x8123; /* of which it is no member */
+    offered_pkey = 0x8123; /* it is no member of that */
     assert_int_equal(open_half(&h[1], 10, 1), 0);
     assert_int_equal(h[1].end.pkey, 0x8005);
     rdma->close(rdma, h[1].qp, false);
     offered_pkey = 0;
-    strcpy(fake->refuse, "query_pkey"); /* none can be read: the first, unseen */
+    strcpy(fake->refuse, "query_pkey"); /* none can be read: the first one, without a check */
     fake->refuse_nth = 1;
     fake->refuse_errno = EIO;
     join_over(h, 8, 9, 3);
@@ -667,7 +666,7 @@ static void partitions_at_odds_are_told(void **state)
     part(h);
 }
 
-/* What stands before the default one doesn't matter, be it empty or another partition's. */
+/* The entries before the default partition don't matter, whether they are empty or another partition's. */
 static void a_p_key_is_good_at_any_index(void **state)
 {
     struct half h[2];
@@ -680,12 +679,12 @@ static void a_p_key_is_good_at_any_index(void **state)
     join_over(h, 13, 8, 3); /* at index 1, and at 0 */
     exchange(h, 10);
     part(h);
-    join_over(h, 5, 1, 3); /* RoCE: what NICs drop is another partition's there, too */
+    join_over(h, 5, 1, 3); /* RoCE: also there NICs drop packets of another partition */
     exchange(h, 10);
     part(h);
 }
 
-/* Whatever is refused at whichever call: the queue pair isn't made, tells why, and leaves nothing behind. */
+/* Any call refuses with any error: the queue pair isn't made, the reason is reported, and nothing is left. */
 static void a_refusal_is_told_and_leaves_nothing(void **state)
 {
     static const char *const functions[] = {"reg_mr",    "create_cq",  "create_qp",
@@ -707,11 +706,11 @@ static void a_refusal_is_told_and_leaves_nothing(void **state)
         }
         assert_int_equal(r, 0);
         assert_true(refused > 0 ||
-                    strcmp(functions[i], "modify_qp") == 0); /* one that retires may take it */
+                    strcmp(functions[i], "modify_qp") == 0); /* one that retires may use it */
     }
 }
 
-/* Packets are as large as the smaller port takes, whoever sends; each end tells once what its administrator can do. */
+/* Packets are as large as the smaller port allows, in both directions. Each end reports once what its administrator can do. */
 static void ends_of_two_mtus_agree(void **state)
 {
     struct half h[2];
@@ -781,7 +780,7 @@ static void a_device_may_go_and_come_back(void **state)
     part(h);
 }
 
-/* Of the queue pair, or of its completion queue, which then tells of nothing any more. */
+/* An error of the queue pair, or of its completion queue, which gives no more events then. */
 static void a_fatal_event_ends_one_queue_pair(void **state)
 {
     static const int events[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR,
@@ -805,7 +804,7 @@ static void a_fatal_event_ends_one_queue_pair(void **state)
 
 static const struct io_address own_nic = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
 
-/* What a device says of a port holds for the NIC that it carries, and for no other. */
+/* A device's report about a port concerns the NIC beside it, and no other. */
 static void a_port_that_goes_down_is_told(void **state)
 {
     const struct io_address other = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2}};
@@ -831,7 +830,7 @@ static void a_port_that_goes_down_is_told(void **state)
     }
     part(h);
     strcpy(fake->gone,
-           "roce1"); /* no event of a device that is gone tells that its port is up again */
+           "roce1"); /* no event of a removed device reports that its port is up again */
     send_event("roce1", IBV_EVENT_DEVICE_FATAL, 1, 0);
     await_event(IO_TAG_LINKS);
     assert_int_equal(rdma->carrier(rdma, &own_nic, "eth1", &downs), 1);
@@ -839,7 +838,7 @@ static void a_port_that_goes_down_is_told(void **state)
     told("RDMA device roce1 is back");
 }
 
-/* Queue pairs that live go on; the next one finds its port as it is then. */
+/* Live queue pairs go on. The next one reads its port's present state. */
 static void await_carrier(bool up)
 {
     const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
@@ -850,7 +849,7 @@ static void await_carrier(bool up)
     }
 }
 
-/* It goes down once a new queue pair has read that it is up: of a NIC that is known, then of one that isn't yet. */
+/* The port goes down after a new queue pair has read that it is up: first with a known NIC, then with a new one. */
 static void a_port_event_goes_before_an_older_reading(void **state)
 {
     struct half h[2], late;
@@ -899,13 +898,13 @@ static void addresses_that_change_end_nothing(void **state)
         send_event(NULL, events[i], 1, 0);
         exchange(h, 10);
     }
-    send_event("roce1", IBV_EVENT_PORT_ERR, 1, 0); /* events come in order: those were seen */
+    send_event("roce1", IBV_EVENT_PORT_ERR, 1, 0); /* events come in order: those were handled */
     await_event(IO_TAG_LINKS);
     assert_int_equal(rdma->carrier(rdma, &own_nic, "eth1", &downs), 0);
     exchange(h, 10);
     part(h);
     fake->gid_shift = 3;
-    join(h); /* its port is looked at, and is up */
+    join(h); /* its port is read, and is up */
     assert_int_equal(rdma->carrier(rdma, &own_nic, "eth1", &downs), 1);
     exchange(h, 10);
     part(h);
@@ -916,10 +915,10 @@ static void what_was_posted_is_still_sent(void **state)
     const struct io_qp_timeouts before = timeouts;
     struct half h[2];
     (void)state;
-    timeouts.timeout = 18; /* it hasn't given up when the while is over, though that takes 5 s */
+    timeouts.timeout = 18; /* it hasn't given up when the wait is over, although that takes 5 s */
     join(h);
     timeouts = before;
-    fake->black_hole = 0xf; /* for a while: nothing is acknowledged yet */
+    fake->black_hole = 0xf; /* for a while: nothing is acknowledged */
     for (int i = 0; i < CELLS; i++) {
         post(&h[0]);
     }
@@ -933,7 +932,7 @@ static void what_was_posted_is_still_sent(void **state)
     rdma->close(rdma, h[1].qp, false);
 }
 
-/* Nobody waits for it: neither who closes it, nor the next one. */
+/* No thread waits for it: neither the one that closes it, nor the next one. */
 static void one_may_be_closed_at_any_time(void **state)
 {
     struct half h[2];
@@ -953,7 +952,7 @@ static void one_may_be_closed_at_any_time(void **state)
     part(h);
 }
 
-/* The library doesn't return from a call of the driver's: whoever calls the driver does. */
+/* The library doesn't return from a call of the driver: the thread that called goes on. */
 static void nobody_waits_for_the_library(void **state)
 {
     static const char *const functions[] = {"query_port", "destroy_qp", "open_device"};
@@ -1018,7 +1017,7 @@ static void *add_memory(void *unused)
     return unused;
 }
 
-/* A device that went is closed, and found again, while another one doesn't return from registering memory. */
+/* A removed device is closed, and found again, while another device doesn't return from registering memory. */
 static void a_registration_that_hangs_stops_nobody(void **state)
 {
     pthread_t thread;
@@ -1041,7 +1040,7 @@ static void a_registration_that_hangs_stops_nobody(void **state)
     part(h);
 }
 
-/* All receives flushed, the last one, too. */
+/* True if all receives were flushed, including the last one. */
 static bool is_silent(const struct half *h)
 {
     const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
@@ -1055,8 +1054,8 @@ static bool is_silent(const struct half *h)
     return flushed == CELLS;
 }
 
-/* The driver of one device doesn't return from putting a queue pair into the error state, nor from destroying one. Who asked
- * for it goes on; other devices' queue pairs are silent as ever; and so is this one, once the driver returns. */
+/* The driver of one device doesn't return from moving a queue pair into the error state, nor from destroying one. The thread that
+ * asked goes on. Other devices' queue pairs become silent as always, and so does this one once the driver returns. */
 static void a_queue_pair_that_hangs_holds_nobody(void **state)
 {
     static const char *const functions[] = {"silence", "destroy_qp"};
@@ -1070,14 +1069,14 @@ static void a_queue_pair_that_hangs_holds_nobody(void **state)
         fake->hung = 0;
         fake->hang_most = 1;
         strcpy(fake->hang, functions[i]);
-        alarm(PATIENCE); /* of who waits for it */
+        alarm(PATIENCE); /* of the thread that waits */
         assert_int_equal(i == 0 ? rdma->silence(rdma, h[0].qp) : rdma->fence(rdma, h[0].qp, false),
                          i == 0 ? 0 : -EAGAIN);
         while (__atomic_load_n(&fake->hung, __ATOMIC_SEQ_CST) == 0) {
         }
         assert_int_equal(rdma->fence(rdma, h[0].qp, false), -EAGAIN);
         assert_int_equal(rdma->fence(rdma, h[0].qp, true), -EAGAIN);
-        if (i == 0) { /* it is told once */
+        if (i == 0) { /* it is reported once */
             told("roce1 doesn't end a queue pair");
         }
         exchange(other, 10);
@@ -1096,8 +1095,7 @@ static void a_queue_pair_that_hangs_holds_nobody(void **state)
     writes = false;
 }
 
-/* It is given up while its driver still connects it, which takes a while where the neighbour isn't known: it is destroyed then.
- * */
+/* It is given up while its driver still connects it, which takes a while if the neighbour isn't known: it is destroyed later. */
 static void one_that_connects_is_silent_later(void **state)
 {
     struct half h[2];
@@ -1112,7 +1110,7 @@ static void one_that_connects_is_silent_later(void **state)
         while (__atomic_load_n(&fake->calls, __ATOMIC_SEQ_CST) < 2) { /* the port, its GIDs */
         }
         assert_int_equal(rdma->silence(rdma, h[0].qp), 0);
-        if (i == 1) { /* closed before anybody came to it */
+        if (i == 1) { /* closed before any thread began with it */
             part(h);
             continue;
         }
@@ -1125,7 +1123,7 @@ static void one_that_connects_is_silent_later(void **state)
     writes = false;
 }
 
-/* Where a child could get the pages that a NIC writes, none is let write; once it is told why. */
+/* If a child could get the pages that a NIC writes, no NIC may write; the reason is reported once. */
 static void nothing_is_written_where_children_take_pages(void **state)
 {
     struct rdma_config config = {
@@ -1146,7 +1144,7 @@ static void nothing_is_written_where_children_take_pages(void **state)
     rdma_close(other);
 }
 
-/* Of one cell with a write before it: both ends have it. */
+/* Sends one cell with a write before it, and waits until both ends have it. */
 static void write_one(struct half h[2], const struct io_rdma_write *write)
 {
     const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
@@ -1171,7 +1169,7 @@ static void await_key(const uint32_t *key, bool wanted)
     }
 }
 
-/* A device that is back has forgotten all memory: it is registered again, also what was added meanwhile, and has other keys. */
+/* A device that is back has lost all memory: it is registered again, also later additions, and has other keys. */
 static void a_device_that_is_back_knows_memory_again(void **state)
 {
     const struct rdma_config config = {
@@ -1198,7 +1196,7 @@ static void a_device_that_is_back_knows_memory_again(void **state)
     assert_int_equal(rdma->memory_add(rdma, &range, &memory[3]), 0);
     assert_int_equal(memory[3]->remote[0], 0);
     fake->hung = 0;
-    strcpy(fake->hang, "reg_mr"); /* one that is being asked for may be given back */
+    strcpy(fake->hang, "reg_mr"); /* one whose registration is under way may be given back */
     fake->gone[0] = 0;
     const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
     while (__atomic_load_n(&fake->hung, __ATOMIC_SEQ_CST) == 0) {
@@ -1227,7 +1225,7 @@ static void a_device_that_is_back_knows_memory_again(void **state)
     rdma->memory_remove(rdma, memory[1]);
 }
 
-/* The worker has nothing else to do in between. */
+/* Waits until the worker has nothing else to do. */
 static void let_it_work(void)
 {
     for (int i = 0; i < 20; i++) {
@@ -1237,7 +1235,7 @@ static void let_it_work(void)
     }
 }
 
-/* roce1 goes and comes back, while the driver's time goes on by a minute. */
+/* roce1 is removed and comes back, while the driver's time advances by a minute. */
 static void lose_and_find(const uint32_t *key)
 {
     strcpy(fake->gone, "roce1");
@@ -1272,7 +1270,7 @@ static void offers_go_before_memory(void **state)
     }
     atomic_store(&still_ns, now(NULL).ns);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(open_half(&h[0], 2, 7), 0); /* offered, and nobody has answered yet */
+        assert_int_equal(open_half(&h[0], 2, 7), 0); /* offered, and not yet answered */
         lose_and_find(&memory[2]->remote[0]);
         let_it_work();
         for (int k = 0; k < 3; k++) {
@@ -1310,7 +1308,7 @@ static struct rdma_config for_gpus(void)
                                 .release = "6.1.0"};
 }
 
-/* Of a GPU's memory: its bytes are to be found in a file; by its address nobody can touch it. */
+/* A GPU's memory: its bytes are in a file, and any access by its address crashes. */
 struct gpu {
     struct io_rdma_range range;
     uint8_t *seen;
@@ -1370,8 +1368,8 @@ static void a_gpu_is_reached_by_devices_alone(void **state)
     assert_int_equal(x->gpu_copy(x, memory, at + 1000, again, sizeof(own), false, &device), 0);
     assert_memory_equal(again, own, sizeof(own));
 
-    fake->gpu_lag = 8;            /* what the device has acknowledged isn't there yet */
-    for (int i = 0; i < 3; i++) { /* read at the place, at any, by who waits */
+    fake->gpu_lag = 8;            /* the device acknowledges writes that aren't there yet */
+    for (int i = 0; i < 3; i++) { /* read at the place, at any place, by a waiting thread */
         memset(seen, 0, 4096);
         assert_int_equal(x->gpu_copy(x, memory, at, own, 4096, true, &device), 0);
         assert_int_equal(seen[1], 0);
@@ -1388,7 +1386,7 @@ static void a_gpu_is_reached_by_devices_alone(void **state)
     }
     fake->gpu_lag = 0;
 
-    /* Ports are down: it is told, and when one is up again there is a way again. What was asked before is known to be lost. */
+    /* Ports are down: that is reported. When one is up again, there is a way again. Earlier requests are known to be lost. */
     fake->no_loopback = true;
     assert_int_equal(x->gpu_read(x, 0, memory, at, &ticket), 0);
     while ((r = x->gpu_done(x, 0, ticket)) == -EAGAIN) {
@@ -1403,7 +1401,7 @@ static void a_gpu_is_reached_by_devices_alone(void **state)
     assert_int_equal(x->gpu_done(x, 0, ticket), -EIO);
     x->memory_remove(x, memory);
 
-    /* A process that may have no more descriptors has its memory registered all the same. */
+    /* The memory of a process without more descriptors is registered nevertheless. */
     struct rlimit limit;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     const struct rlimit none = {.rlim_max = limit.rlim_max};
@@ -1417,7 +1415,7 @@ static void a_gpu_is_reached_by_devices_alone(void **state)
     gpu_end(&g);
 }
 
-/* Devices that take a request and don't answer: nothing of it lands once another device has copied, or the caller was told. */
+/* Devices take a request and don't answer: nothing of it lands once another device has copied, or the caller got the error. */
 static int open_descriptors(int below)
 {
     int open = 0;
@@ -1428,7 +1426,7 @@ static int open_descriptors(int below)
     return open;
 }
 
-/* An application has many buffers: what is kept of them for devices that come back leaves it its descriptors. */
+/* An application has many buffers: copies that are kept for devices that come back leave it its descriptors. */
 static void ranges_of_gpus_leave_descriptors(void **state)
 {
     enum { MAY = 256, RANGES = MAY / 8 + 20 };
@@ -1482,8 +1480,8 @@ static void ranges_of_gpus_leave_descriptors(void **state)
     gpu_end(&g);
 }
 
-/* For four seconds the first device takes what it is given and doesn't answer: how many copies wait for it. -1: not each was
- * made by the second one, which had no processor for a second, either. */
+/* For four seconds the first device takes requests and doesn't answer. Returns how many copies wait for it. -1: the second one
+ * didn't make every copy, because it had no processor for a second, either. */
 static int slow_copies(struct io_rdma *x, struct io_rdma_memory *memory, void *at, void *own,
                        size_t size)
 {
@@ -1528,26 +1526,26 @@ static void a_gpu_is_written_by_one_device_at_a_time(void **state)
     assert_int_equal(x->memory_add(x, &range, &memory), 0);
     memset(own, 0x17, sizeof(own));
 
-    /* The first one's pair is destroyed, with what it had on its way, before the second one copies. */
+    /* The first one's pair is destroyed, with its open requests, before the second one copies. */
     strcpy(fake->stuck, "roce1");
     assert_int_equal(x->gpu_copy(x, memory, at, own, sizeof(own), true, &device), 0);
     assert_int_equal(device, 1);
     memset(seen, 0, size);
     fake->stuck[0] = 0;
     while (x->gpu_copy(x, memory, at + 8192, own, sizeof(own), true, &device) != 0 || device != 0) {
-        assert_true(now(NULL).ns < until); /* it is made anew */
+        assert_true(now(NULL).ns < until); /* it is made again */
     }
     assert_memory_equal(seen, zeros, sizeof(zeros));
 
-    /* It goes on not to answer: one copy finds out, and none of those that come later. A machine that stands still for a second
-     * is asked again. */
+    /* It still doesn't answer: one copy finds that out, and no later copy waits. If the machine pauses for a second, the test is
+     * repeated. */
     for (int tries = 0; tries < 5 && slow != 1; tries++) {
         slow = slow_copies(x, memory, at, own, sizeof(own));
     }
     assert_int_equal(slow, 1);
     until = now(NULL).ns + PATIENCE * NS_PER_S;
 
-    /* It can't be destroyed: the second one isn't asked. */
+    /* It can't be destroyed: the second one isn't used. */
     memset(seen, 0, size);
     strcpy(fake->stuck, "roce1");
     strcpy(fake->hang, "destroy_qp");
@@ -1561,7 +1559,7 @@ static void a_gpu_is_written_by_one_device_at_a_time(void **state)
     assert_int_equal(fake->stuck_count, 0); /* it was destroyed before another was made */
     assert_memory_equal(seen + 8192, own, sizeof(own));
 
-    /* A read that isn't answered is given up, though nobody asks for another. */
+    /* A read without an answer is given up, even if no other is asked for. */
     strcpy(fake->stuck, "*");
     assert_int_equal(x->gpu_read(x, 0, memory, at, &ticket), 0);
     while ((r = x->gpu_done(x, 0, ticket)) == -EAGAIN) {
@@ -1573,7 +1571,7 @@ static void a_gpu_is_written_by_one_device_at_a_time(void **state)
         assert_true(now(NULL).ns < until);
     }
 
-    /* Nor is it waited for once its device is gone. */
+    /* Nor does anything wait for it once its device is gone. */
     strcpy(fake->stuck, "*");
     assert_int_equal(x->gpu_read(x, 1, memory, at, &ticket), 0);
     strcpy(fake->gone, "roce2");
@@ -1588,7 +1586,7 @@ static void a_gpu_is_written_by_one_device_at_a_time(void **state)
         assert_true(now(NULL).ns < until);
     }
 
-    /* A device that says no when its pair is destroyed: none is made anew, and no other copies for it. */
+    /* A device refuses to destroy its pair: no new one is made, and no other device copies for it. */
     strcpy(fake->refuse, "destroy_qp");
     fake->refuse_errno = EIO;
     strcpy(fake->stuck, "roce1");
@@ -1604,7 +1602,7 @@ static void a_gpu_is_written_by_one_device_at_a_time(void **state)
     fake->open--; /* that pair */
 }
 
-/* Nor does who closes it all; what it left is given back when the library returns. */
+/* Nor does the thread that closes everything. What it left is given back when the library returns. */
 static void a_library_that_hangs_is_left_to_itself(void **state)
 {
     struct half h[2];
@@ -1624,7 +1622,7 @@ static void a_library_that_hangs_is_left_to_itself(void **state)
     begin(state);
 }
 
-/* Closed ones hold memory until they are destroyed: they count. */
+/* Closed pairs hold memory until they are destroyed: they count. */
 static void closed_ones_count_while_they_hold_memory(void **state)
 {
     const struct io_qp_config config = {
@@ -1654,7 +1652,7 @@ static void closed_ones_count_while_they_hold_memory(void **state)
     rdma->close(rdma, qp, false);
 }
 
-/* The kernel's descriptors of a device that went are readable for ever: nobody looks at them any more. */
+/* The kernel's descriptors of a removed device stay readable for ever: nothing reads them any more. */
 static void a_device_that_went_costs_nothing(void **state)
 {
     const struct timespec some = {.tv_nsec = 100000000};

@@ -1,4 +1,5 @@
-/* test_rdma_many.c: a host with virtual functions has more RDMA devices than are used: the first are, the others are named. */
+/* test_rdma_many.c: a host with virtual functions has more RDMA devices than can be used: the first ones are used, the others are
+ * named. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* test_rdma_ports.c: what trees of /sys/class/infiniband tell of ports, GIDs and counters. */
+/* test_rdma_ports.c: ports, GIDs and counters from trees of /sys/class/infiniband. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static void put(const char *path, const char *text)
     file_tree_put(&files, path, text);
 }
 
-/* One line a file: its path, a tab, its text. */
+/* One line for each file: its path, a tab, its text. */
 static void plant(const char *name)
 {
     char line[512];
@@ -80,7 +80,7 @@ static void roce_is_read_whole(void **state)
     assert_int_equal(p->mtu, 9000);
     assert_string_equal(p->firmware, "28.39.1002");
     assert_false(p->virtual_function);
-    assert_int_equal(p->gid_count, 5); /* the empty one between them is none */
+    assert_int_equal(p->gid_count, 5); /* the empty one between them doesn't count */
     assert_int_equal(p->gids[3].index, 4);
     assert_int_equal(p->gids[0].type, RDMA_GID_ROCE_V1);
     assert_int_equal(p->gids[1].type, RDMA_GID_ROCE_V2);
@@ -91,17 +91,17 @@ static void roce_is_read_whole(void **state)
     assert_int_equal(rdma_gid_choose(p, ip)->index, 5);
     assert_null(rdma_gid_choose(p, other));
     assert_int_equal(p->counters[RDMA_GAPS_IN], 17);
-    assert_int_equal(p->counters[RDMA_ACK_TIMEOUTS], 13); /* two names of one thing */
+    assert_int_equal(p->counters[RDMA_ACK_TIMEOUTS], 13); /* two names for one counter */
     assert_int_equal(p->counters[RDMA_CNP_IN], 40);
     assert_int_equal(p->counters[RDMA_LINK_DOWNS], 3);
     assert_int_equal(p->counters[RDMA_SYMBOL_ERRORS], 0);
     assert_true(p->counters[RDMA_RNR] == RDMA_COUNTER_NONE);
     assert_true(p->counters[RDMA_CNP_OUT] ==
-                RDMA_COUNTER_NONE); /* no number of events is 2^64 - 1 */
+                RDMA_COUNTER_NONE); /* 2^64 - 1 is no number of events */
     put("/sys/class/infiniband/mlx5_0/ports/1/gids/5", "0000:0000:0000:0000:0000:0000:0000:0000\n");
     put("/sys/class/infiniband/mlx5_0/ports/1/gids/4", "0000:0000:0000:0000:0000:0000:0000:0000\n");
     assert_int_equal(rdma_ports_read(&tree, ports, RDMA_PORT_MAX), 1);
-    assert_null(rdma_gid_choose(p, NULL)); /* v1 only, and what no router carries */
+    assert_null(rdma_gid_choose(p, NULL)); /* v1 only, and an address that no router forwards */
 }
 
 static void infiniband_is_read_whole(void **state)

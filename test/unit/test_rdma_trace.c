@@ -1,5 +1,5 @@
-/* test_rdma_trace.c: which source ports of RoCE lead over which routers, asked of real ones: this host, a leaf, two spines and a
- * peer behind them, each in a network namespace of its own. */
+/* test_rdma_trace.c: which source ports of RoCE lead over which routers, with real ones: this host, a leaf, two spines and a peer
+ * behind them, each in a network namespace of its own. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -23,12 +23,12 @@
 
 #define TRIES   20
 #define WRONG   (-1000)
-#define SKIPPED 77 /* Meson's word for it */
+#define SKIPPED 77 /* Meson's status for a skip */
 
 enum { HOST, LEAF, SPINE_1, SPINE_2, PEER, SPACES };
 static pid_t spaces[SPACES];
 
-/* It ends with this process. */
+/* The namespace ends with this process. */
 static pid_t new_space(void)
 {
     int ready[2];
@@ -132,7 +132,7 @@ static int tap(void)
     return fd >= 0 && bind(fd, (const struct sockaddr *)&of, sizeof(of)) == 0 ? fd : -1;
 }
 
-/* Datagrams to RoCE's port over IPv6 whose flow label isn't that of their source port; *ret_all: all of them. */
+/* Counts datagrams to RoCE's port over IPv6 whose flow label isn't that of their source port; *ret_all: all of them. */
 static int wrong_labels(int fd, int *ret_all)
 {
     uint8_t p[256];
@@ -148,7 +148,7 @@ static int wrong_labels(int fd, int *ret_all)
     return wrong;
 }
 
-/* Whether the leaf sends packets of that port, which no socket of this machine has sent, by way of that spine. */
+/* True if the leaf sends packets of that port over that spine. No socket of this machine has sent one. */
 static bool leads_there(const char *from, const char *to, uint16_t port, const char *spine)
 {
     char command[512], line[512] = "";
@@ -166,7 +166,7 @@ static bool leads_there(const char *from, const char *to, uint16_t port, const c
     return strstr(line, spine) != NULL;
 }
 
-/* Bit k: spine k + 1 answered at the second hop; negative: too few did, or, WRONG, for ports that don't lead there. */
+/* Bit k: spine k + 1 answered at the second hop. Negative: too few answered, or, WRONG, for ports that don't lead there. */
 static int ask(const char *from, const char *to, const char *const spines[2])
 {
     struct rdma_trace t = {.device = "v1"};
@@ -203,7 +203,7 @@ static int ask(const char *from, const char *to, const char *const spines[2])
     return answers > PATH_PORTS_MAX / 2 && paths_known(&t.paths) ? met : -1 - answers;
 }
 
-/* Links are ready for IPv6 only a while after they are up, and a busy machine may drop answers, or take too long for them. */
+/* Links are ready for IPv6 only a while after they are up. A busy machine may drop answers, or take too long. */
 static int spines_of(const char *from, const char *to, const char *const spines[2])
 {
     int met = -1;

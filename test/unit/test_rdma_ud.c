@@ -1,4 +1,4 @@
-/* test_rdma_ud.c: UD queue pairs against a library of our own: what comes where, and whether the spans hold the truth. */
+/* test_rdma_ud.c: UD queue pairs with a fake library: which packets arrive, and whether the spans contain the truth. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,7 +104,7 @@ static void test_packets_come(void **state)
     assert_int_equal(rdma_ud_send(a, &to_b, &way, more, sizeof(more), &left), -EMSGSIZE);
 }
 
-/* A look that saw nothing is what makes the span of the next packet narrow. */
+/* A look that saw nothing makes the span of the next packet narrow. */
 static void test_looks_bound_what_came(void **state)
 {
     struct rdma_ud_packet p;
@@ -120,7 +120,7 @@ static void test_looks_bound_what_came(void **state)
     }
 }
 
-/* The device's stamp tells when the packet came, however late the look. */
+/* The device's stamp has the packet's time, however late the look. */
 static void test_stamps_of_the_device(void **state)
 {
     struct rdma_ud_packet p;
@@ -134,7 +134,7 @@ static void test_stamps_of_the_device(void **state)
     open_two();
     assert_true(rdma_ud_device_stamps(a));
     for (int i = 0; i < 40 && narrow < 3;
-         i++) { /* another process may stop this one at any place */
+         i++) { /* another process may interrupt this one at any place */
         assert_int_equal(rdma_ud_receive(b, &p), -EAGAIN);
         nanosleep(&rest, NULL);
         const int64_t before = now_ns(NULL);
@@ -148,7 +148,7 @@ static void test_stamps_of_the_device(void **state)
         narrow += p.came.latest_ns - p.came.earliest_ns < 1000000;
     }
     assert_int_equal(narrow, 3);
-    /* its clock can't be read any more: the looks tell */
+    /* its clock can't be read any more: the looks give the time */
     snprintf(fake->refuse, sizeof(fake->refuse), "query_rt_values");
     fake->refuse_nth = 1;
     fake->refuse_errno = EIO;
@@ -173,7 +173,7 @@ static void test_strangers_and_lost_packets(void **state)
     assert_int_equal(rdma_ud_receive(b, &p), -EAGAIN);
     fake->drop = false;
     for (int i = 0; i < 100;
-         i++) { /* nobody takes them: what has no place is lost, the rest waits */
+         i++) { /* nothing takes them: packets without a place are lost, the others wait */
         assert_int_equal(rdma_ud_send(a, &to_b, &way, "x", 1, &left), 0);
     }
     int count = 0;
@@ -183,7 +183,7 @@ static void test_strangers_and_lost_packets(void **state)
     assert_int_equal(count, 64);
 }
 
-/* By a way that may have to be made; a machine that stands still meanwhile looks like a driver that does. */
+/* Sends over a way that may have to be made. If the machine pauses meanwhile, that looks like a slow driver. */
 static int send_some_time(const struct rdma_ud_way *by)
 {
     struct rdma_span left;
@@ -196,7 +196,7 @@ static int send_some_time(const struct rdma_ud_way *by)
     return r;
 }
 
-/* A neighbour that doesn't answer holds the driver for long: that is asked for seldom, and ways that are known go on. */
+/* A neighbour that doesn't answer holds the driver for long: such a way is seldom tried, and known ways go on. */
 static void test_a_slow_neighbour_costs_little(void **state)
 {
     struct rdma_ud_way other = way;
@@ -255,7 +255,7 @@ static void test_ways(void **state)
     assert_int_equal(send_some_time(&other), 0);
 }
 
-/* All agents are in the default partition, and some as limited members. Jobs' queue pairs take the other one. */
+/* All agents are in the default partition, some as limited members. Jobs' queue pairs use the other one. */
 static void test_the_partition(void **state)
 {
     (void)state;
@@ -266,7 +266,7 @@ static void test_the_partition(void **state)
     assert_int_equal(fake->pkey_index, 0);
 }
 
-/* Its index is nobody's promise, and the first entry may be empty. */
+/* Its index isn't fixed, and the first entry may be empty. */
 static void test_the_partition_at_any_index(void **state)
 {
     static const uint16_t tables[][2] = {{0, 0xffff}, {0x8005, 0xffff}, {0, 0x8005}};
@@ -304,7 +304,7 @@ static void test_what_is_refused(void **state)
     fake->no_gids = false;
     open_two();
     fake->drop = true;
-    fake->status = IBV_WC_LOC_QP_OP_ERR; /* its completion is in error, and garbage */
+    fake->status = IBV_WC_LOC_QP_OP_ERR; /* its completion has an error, and garbage */
     assert_int_equal(rdma_ud_send(a, &to_b, &way, "x", 1, &left), -EIO);
     assert_int_equal(rdma_ud_send(a, &to_b, &way, "x", 1, &left), -EIO);
     assert_int_equal(rdma_ud_receive(a, &p), -EIO);

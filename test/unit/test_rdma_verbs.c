@@ -1,4 +1,4 @@
-/* test_rdma_verbs.c: our table of libibverbs against a library of our own, which refuses, vanishes and lies on demand. */
+/* test_rdma_verbs.c: our table of libibverbs with a fake library, which refuses, vanishes and lies on demand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -151,7 +151,8 @@ static void a_library_may_be_absent_or_old(void **state)
     rdma_verbs_close(v);
 }
 
-/* From 5.12 on the kernel copies pinned pages for a child; the library knows of others, and of who keeps them from children. */
+/* From 5.12 on the kernel copies pinned pages for a child. The library knows of other kernels, and of programs that keep the
+ * pages from children. */
 static void children_may_be_forked_or_not(void **state)
 {
     struct rdma_verbs *v, *old;
@@ -296,7 +297,7 @@ static void silence_is_proven_by_the_marker_alone(void **state)
     memset(l.source, 0x5a, sizeof(l.source));
     fake->lag = 1;
     assert_int_equal(send_one(&l, 7), 0);
-    assert_int_equal(l.target[0], 0); /* acknowledged, and not there */
+    assert_int_equal(l.target[0], 0); /* acknowledged, but not there */
     assert_int_equal(rdma_qp_silence(l.b), 0);
     assert_int_equal(rdma_cq_poll(l.cq, done, 16), 2 + CELLS - 1);
     for (int i = 2; i < 2 + CELLS - 1; i++) {
@@ -304,7 +305,7 @@ static void silence_is_proven_by_the_marker_alone(void **state)
         assert_int_equal(done[i].tag, 100 + i - 1); /* in order: the last is the marker */
     }
     assert_int_equal(l.target[0], 0x5a);
-    assert_int_equal(send_one(&l, 8), 0); /* the other end hears nothing of it but silence */
+    assert_int_equal(send_one(&l, 8), 0); /* the other end gets only silence */
     assert_int_equal(rdma_cq_poll(l.cq, done, 1), 1);
     assert_int_equal(done[0].status, RDMA_RETRIES);
     link_close(&l);
@@ -352,14 +353,14 @@ static void each_error_has_its_status(void **state)
         assert_int_equal(done[0].status, all[i].ours);
         assert_int_equal(done[0].number, all[i].theirs);
         assert_int_equal(done[0].tag, 100);
-        assert_int_equal(done[0].bytes, 0); /* garbage in an error is not looked at */
+        assert_int_equal(done[0].bytes, 0); /* garbage in an error is not read */
         assert_false(done[0].receive);
         link_close(&l);
     }
-    assert_int_equal(seen, (2u << IBV_WC_TM_RNDV_INCOMPLETE) - 1); /* all that there are */
+    assert_int_equal(seen, (2u << IBV_WC_TM_RNDV_INCOMPLETE) - 1); /* all of them */
 }
 
-/* Every function that the library has may refuse: the error is its own, and nothing stays open. */
+/* Every function of the library may refuse: its own error is returned, and nothing stays open. */
 static void a_refusal_leaves_nothing_behind(void **state)
 {
     static const char *const functions[] = {"get_device_list", "open_device",         "alloc_pd",
@@ -399,7 +400,7 @@ static void a_device_may_vanish_in_use(void **state)
     struct rdma_device *device = l.device;
     l.device = NULL;
     link_close(&l);
-    assert_int_equal(rdma_device_close(device), -ENODEV); /* so nobody may take it for silent */
+    assert_int_equal(rdma_device_close(device), -ENODEV); /* so it must not count as silent */
     fake->gone[0] = 0;
     assert_int_equal(link_open(&l), 0);
     link_close(&l);
@@ -419,8 +420,8 @@ static struct rdma_trial_config trial_of(uint32_t rounds, uint32_t watch_ms)
     return config;
 }
 
-/* The self-test of owners of hardware: a device that does as the standard asks passes, late as its writes may be; one whose
- * marker doesn't mean silence is found out. */
+/* The self-test for owners of hardware: a device that follows the standard passes, even if its writes are late. A device whose
+ * marker doesn't mean silence is found. */
 static void the_fence_is_tried(void **state)
 {
     struct rdma_trial_config config = trial_of(5, 10);
@@ -442,7 +443,7 @@ static void the_fence_is_tried(void **state)
     rdma_trial_fence(d, &config, &trial);
     assert_int_equal(trial.error, 0);
     assert_true(trial.moved_after_marker >
-                0); /* in each round, unless this process stood still for 100 ms */
+                0); /* in each round, unless this process paused for 100 ms */
     assert_true(trial.bytes_after_marker >= config.size / 2);
     fake->lies = 0;
     fake->no_flush = true;
@@ -464,7 +465,7 @@ static void the_fence_is_tried(void **state)
     rdma_device_close(d);
 }
 
-/* The port's two queue pairs hear each other, wherever the P_Key stands by which they may. */
+/* The port's two queue pairs hear each other, at whatever index their common P_Key is. */
 static void the_fence_is_tried_in_any_partition(void **state)
 {
     static const uint16_t tables[][2] = {{0, 0xffff}, {0x8005, 0xffff}, {0x7fff, 0x8005}};

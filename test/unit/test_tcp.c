@@ -1,4 +1,4 @@
-/* test_tcp.c: what the transport asks of Linux's sockets, as the kernel then does it. */
+/* test_tcp.c: the transport's requests to Linux's sockets, with the real kernel. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -28,8 +28,8 @@
 #define LOOPBACK(last)                                                                             \
     ((struct io_address){.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = (last)}})
 
-/* Connections from one address to two others, while there is one port for both: a port is taken for a pair of ends, not
- * for an address. A rank that talks to thousands would run out of ports. 0 if it is so. */
+/* Connections from one address to two others, while there is only one free port: a port is taken for a pair of ends, not for an
+ * address. Otherwise a rank with thousands of peers would run out of ports. 0: it works. */
 static int connect_by_one_port(void)
 {
     struct io_connect to = {.from = LOOPBACK(1)};
@@ -74,7 +74,7 @@ static void assert_no_rehash(int fd)
 struct ends {
     struct tcp *tcp;
     int listener, conn, accepted;
-    struct io_address peer; /* of who accepted */
+    struct io_address peer; /* the accepting end's */
 };
 
 static void ends_open(struct ends *e, struct io_connect *to)
@@ -108,8 +108,7 @@ static void ends_close(struct ends *e)
     tcp_close(e->tcp);
 }
 
-/* Linux draws a new flow label after a timeout, and with it another path: which one a lane has is for us to say. Both ends
- * send. */
+/* Linux draws a new flow label after a timeout, and with it another path. But a lane's path is our choice. Both ends send. */
 static void the_kernel_moves_no_lane(void **state)
 {
     struct io_connect to = {.from = LOOPBACK(1), .to = LOOPBACK(1)};
@@ -131,7 +130,7 @@ static int option(int fd, int level, int name)
     return value;
 }
 
-/* Both ends send over it: who accepted does it with the same class, queue and congestion control as who connected. */
+/* Both ends send: the accepting end uses the same class, queue and congestion control as the connecting end. */
 static void who_accepts_sends_as_who_connects(void **state)
 {
     struct io_connect to = {.from = LOOPBACK(1),
@@ -158,7 +157,7 @@ static void who_accepts_sends_as_who_connects(void **state)
     ends_close(&e);
 }
 
-/* 0: neither end of a connection is paced by a rate that bbr has seen, though it is the host's default. 77: it can't be. */
+/* 0: neither end of a connection is paced by a rate of bbr, although bbr is the host's default. 77: it can't be. */
 static int no_end_has_bbr(void)
 {
     FILE *file = fopen("/proc/sys/net/ipv4/tcp_congestion_control", "r");
@@ -184,7 +183,7 @@ static int no_end_has_bbr(void)
     return paced;
 }
 
-/* Connections over a route that names bbr; kept: the kernel keeps it. 0: they are as they should be. 77: no bbr here. */
+/* Connections over a route that sets bbr; kept: the kernel doesn't let us change that. 0: they are right. 77: no bbr here. */
 static int routes_bbr(bool kept)
 {
     struct io_connect to = {.from = LOOPBACK(1), .to = LOOPBACK(1)};
@@ -230,7 +229,7 @@ static int a_route_locks_bbr(void)
     "ip link set lo up && (modprobe -q tcp_bbr; ip route change table local local 127.0.0.1 dev "  \
     "lo src 127.0.0.1 " congctl " bbr; true)"
 
-/* A route may name bbr for what goes over it: it is left, or, where that is not allowed, told of, by name and once. */
+/* A route may set bbr for its connections: they change that. If that is not allowed, it is reported, by name and once. */
 static void a_routes_bbr_is_left_or_told_of(void **state)
 {
     (void)state;
@@ -264,7 +263,7 @@ static void *disturb(void *none)
     return NULL;
 }
 
-/* The listener's queue is full, and what comes is dropped: no signal makes that a connection. */
+/* The listener's queue is full, and new connections are dropped: a signal must not count as a connection. */
 static void a_signal_is_no_connection(void **state)
 {
     const struct sigaction action = {.sa_handler = on_signal};
@@ -306,7 +305,7 @@ static void a_signal_is_no_connection(void **state)
     close(listener);
 }
 
-/* Its first segment was sent twice, or nothing was answered yet: no time of a round trip, and not the longest one. */
+/* Its first segment was sent twice, or nothing was answered yet: there is no round-trip time, and none that is very long. */
 static void a_round_trip_that_was_not_measured_is_told_as_none(void **state)
 {
     struct io_info info;

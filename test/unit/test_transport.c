@@ -73,8 +73,8 @@ static void many_in_flight_keep_their_order(void **state)
     pair_close(&pair);
 }
 
-/* Sent before anybody waits for it, by as many slots as the receiver keeps, and lost with all lanes: it arrives all the
- * same. A peer of an older version is sent none of it early. */
+/* Messages are sent before their receives are posted, in as many slots as the receiver has, and are lost with all lanes: they
+ * arrive nevertheless. A peer of an older version gets none of them early. */
 static void lose_what_comes_early(size_t size, uint8_t since)
 {
     enum { COUNT = LANE_LARGE_SLOTS + 2, SIZE = 100000 };
@@ -138,7 +138,7 @@ static void what_comes_early_may_be_lost(void **state)
     lose_what_comes_early(100000, LANE_SLOTS_VERSION);
 }
 
-/* A lane that lands bytes unasked isn't silent at once. */
+/* A lane that writes without being asked isn't silent at once. */
 static struct {
     struct lane_kind kind;
     bool late;
@@ -169,7 +169,7 @@ static int loaded_lane(const struct pair *pair)
     return -1;
 }
 
-/* While a dead lane isn't silent, what it carried goes by no other, nor is it connected anew; then everything arrives. */
+/* While a dead lane isn't silent, its chunks go over no other lane, nor is it connected again. Then everything arrives. */
 static void a_dead_lane_keeps_its_chunks_until_it_is_silent(void **state)
 {
     enum { SIZE = 8 << 20 };
@@ -199,7 +199,7 @@ static void a_dead_lane_keeps_its_chunks_until_it_is_silent(void **state)
     const uint32_t epoch = set->streams[lane]->epoch;
     slow.late = true;
     set->streams[lane]->kind =
-        &slow.kind; /* of this lane alone: a slow machine may lose others, too */
+        &slow.kind; /* of this lane only: a slow machine may lose others, too */
     lane_set_lost(set, set->transport->io->now(set->transport->io), (uint32_t)lane,
                   LANE_REASON_RESET);
     for (int i = 0; i < 1000; i++) {
@@ -227,7 +227,7 @@ static void a_dead_lane_keeps_its_chunks_until_it_is_silent(void **state)
     pair_close(&pair);
 }
 
-/* A chunk that is later than its lane was ever fast, but no later than the lane's queue, goes once. */
+/* A chunk is later than its lane's best time, but not later than the lane's queue: it is sent once. */
 static void what_queues_goes_once(void **state)
 {
     static uint8_t bytes[30000];
@@ -239,14 +239,14 @@ static void what_queues_goes_once(void **state)
     pair_open(&pair);
     struct lane_set *set = pair.sender.transport->sets[0];
     exchange(&pair, 1 << 20, 1 << 20, true, 1);
-    /* A busy machine measures any rate and any delay, and stands still for as long as it likes. */
+    /* A busy machine measures any rate and any delay, and may pause for any time. */
     trouble_slowed = true;
     for (uint32_t lanes = set->present; lanes != 0; lanes &= lanes - 1) {
         struct scheduler_lane *lane = &set->scheduler.lanes[__builtin_ctz(lanes)];
         lane->rate = lane->late_bytes = lane->late_ns = 1;
         least_init(&lane->floor_ns, set->transport->io->now(set->transport->io));
     }
-    /* Nothing is owed: the housekeeping will be back in seconds. What is sent meanwhile it must not miss. */
+    /* Nothing is owed: the housekeeping thread comes back in seconds. It must not miss what is sent meanwhile. */
     for (int i = 0; i < 3; i++) {
         trouble_skipped_ns += 5 * NS_PER_MS;
         (void)transport_serve(pair.sender.transport, (struct mono){0});
@@ -268,8 +268,8 @@ static void what_queues_goes_once(void **state)
     pair_close(&pair);
 }
 
-/* Small messages are done when they are copied: nobody polls for them again. More of them than there are bounce slots arrive
- * while their sender asks for nothing but an answer, by another set, and no housekeeping helps. */
+/* Small messages are done when they are copied: nothing polls for them again. More of them than there are bounce slots arrive,
+ * while their sender only waits for an answer, by another set, and no housekeeping thread helps. */
 static void what_nobody_polls_goes_with_the_next_call(void **state)
 {
     enum { COUNT = 32, SIZE = 8192 };
@@ -306,7 +306,7 @@ static void what_nobody_polls_goes_with_the_next_call(void **state)
     pair_close(&pair);
 }
 
-/* Both ends do what is due until the request is done. */
+/* Both ends do what is due, until the request is done. */
 static void finish(struct pair *pair, struct transport_request *request)
 {
     bool done = false;
@@ -318,9 +318,9 @@ static void finish(struct pair *pair, struct transport_request *request)
     assert_true(done);
 }
 
-/* Up to 64 KiB to this machine: nobody waits for a report. Some go into slots at once. One that finds none isn't done before it
- * is written: who has nothing to wait for doesn't call, and it would stay for as long as the housekeeping sleeps. The memory of
- * those that are done is written anew. */
+/* Messages of up to 64 KiB to this machine: no sender waits for a report. Some go into slots at once. A message that finds no
+ * slot isn't done before it is written: a sender with nothing to wait for makes no calls, and the message would stay for as long
+ * as the housekeeping thread sleeps. The memory of completed ones is overwritten. */
 static void messages_to_this_machine_are_done_when_they_are_written(void **state)
 {
     enum { SIZE = LANE_LARGE_SIZE_MAX, COUNT = LANE_LARGE_SLOTS + 1 };
@@ -354,7 +354,7 @@ static void messages_to_this_machine_are_done_when_they_are_written(void **state
         serve(&pair);
     }
     assert_null(send);
-    /* Copies are the set's: its next communicator has them. */
+    /* The copies belong to the set: its next communicator can use them. */
     struct transport_comm *out = pair.out, *in = pair.in;
     connect_comm(&pair);
     assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
@@ -365,7 +365,7 @@ static void messages_to_this_machine_are_done_when_they_are_written(void **state
     pair_close(&pair);
 }
 
-/* Both ends do what is due, until the sender has heard of the receives. */
+/* Both ends do what is due, until the sender has the receives' places. */
 static void hear_of_receives(struct pair *pair)
 {
     for (int k = 0; k < 200; k++) {
@@ -374,8 +374,8 @@ static void hear_of_receives(struct pair *pair)
     }
 }
 
-/* A large message that isn't awaited yet stays in the socket for as long as its copy would take. Posted meanwhile, it goes
- * right to its place; later by way of its slot. What comes behind it goes on then. */
+/* A large message without a receive stays in the socket for as long as its copy would take. If the receive is posted meanwhile,
+ * it goes directly to its place; later it goes through its slot. Then the messages behind it go on. */
 static void a_large_message_waits_in_the_socket(void **state)
 {
     enum { SIZE = 200000, COPY_MS = 50 };
@@ -390,7 +390,7 @@ static void a_large_message_waits_in_the_socket(void **state)
     struct lane_set *set = pair.in->set;
     struct io *io = &pair.receiver.trouble->io;
     for (int late = 0; late < 2; late++) {
-        trouble_slowed = true; /* else a busy machine's wait is over at once */
+        trouble_slowed = true; /* else a busy machine's wait would be over at once */
         least_add(&set->slot_copy_ns, io->now(io), span_ns(5 * NS_PER_S), COPY_MS * NS_PER_MS);
         fill(from, SIZE, (uint64_t)late);
         assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
@@ -421,7 +421,7 @@ static void a_large_message_waits_in_the_socket(void **state)
     pair_close(&pair);
 }
 
-/* Huge pages cost much when they are touched first: a job that rests between two steps finds them there again. */
+/* The first use of huge pages is expensive: a job that rests between two steps finds them there again. */
 static void a_short_rest_costs_no_huge_page(void **state)
 {
     enum { SIZE = LANE_EAGER_SIZE_MAX + 1 };
@@ -452,7 +452,7 @@ static void a_short_rest_costs_no_huge_page(void **state)
     pair_close(&pair);
 }
 
-/* One more than the set keeps copies of isn't done until it is reported. */
+/* One message more than the set keeps copies of isn't done until it is reported. */
 static void copies_of_messages_to_this_machine_are_counted(void **state)
 {
     enum { SIZE = LANE_EAGER_SIZE_MAX + 1, COUNT = COPIES_MAX + 1 };
@@ -476,7 +476,7 @@ static void copies_of_messages_to_this_machine_are_counted(void **state)
             memset(from, 0x5a, SIZE);
         }
     }
-    /* All sets' copies lie together: one huge page holds them. */
+    /* All sets' copies are together: one huge page holds them. */
     assert_int_equal((uintptr_t)pair.sender.transport->copies % ROOM_HUGE_SIZE, 0);
     assert_true(COPY_PLACES * COPY_HERE_MAX <= ROOM_HUGE_SIZE);
     assert_int_equal(__builtin_popcount(pair.sender.transport->copies_used), COPIES_MAX);
@@ -490,7 +490,7 @@ static void copies_of_messages_to_this_machine_are_counted(void **state)
     pair_close(&pair);
 }
 
-/* Peers that stand still hold no more copies than leave some for others of this machine. */
+/* Peers that stand still hold only so many copies that some are left for others of this machine. */
 static void copies_are_left_for_other_sets(void **state)
 {
     enum { SIZE = LANE_EAGER_SIZE_MAX + 1, PEERS = 4 };
@@ -540,17 +540,17 @@ static void copies_are_left_for_other_sets(void **state)
     pair_close(&pairs[0]);
 }
 
-/* So many calls of a slowed clock's are less than what any deadline takes. */
+/* With a slowed clock so many calls take less than any deadline. */
 #define CALLS 20000
 
 static void wait_now_and_then(int calls)
 {
-    if (calls % 64 == 63) { /* the kernel may need the processor to carry what was sent */
+    if (calls % 64 == 63) { /* the kernel may need the processor to deliver what was sent */
         (void)usleep(calls < CALLS / 2 ? 1000 : 400000);
     }
 }
 
-/* One of up to 128 KiB is copied where the sender waits for nothing else; the next one isn't. */
+/* A message of up to 128 KiB is copied if the sender waits for nothing else. The next one isn't. */
 static void one_large_message_alone_is_copied(void **state)
 {
     enum { SIZE = COPY_ALONE_MAX, COUNT = 2 };
@@ -584,7 +584,7 @@ static void one_large_message_alone_is_copied(void **state)
     pair_close(&pair);
 }
 
-/* One of up to 256 KiB only where the sender's process awaits nothing, no message from others either. */
+/* A message of up to 256 KiB is copied only if the sender's process waits for nothing, also not for messages from others. */
 static void one_larger_message_is_copied_where_nothing_is_awaited(void **state)
 {
     enum { SIZE = COPY_IDLE_MAX };
@@ -645,7 +645,7 @@ static void poll_until(struct transport_request *request)
     assert_true(done);
 }
 
-/* Nobody waits for the report of a copied message: it goes with the next chunk. */
+/* The report of a copied message isn't awaited: it goes with the next chunk. */
 static void report_of_a_copied_message_waits_for_a_chunk(void **state)
 {
     enum { SIZE = 20000 };
@@ -716,7 +716,7 @@ static int lane_that_brings(const struct pair *pair, int size)
     return -1;
 }
 
-/* A read may end within a chunk, as at the end of a packet. The same call reads what the socket has of the rest. */
+/* A read may end within a chunk, as at the end of a packet. The same call reads the rest that is in the socket. */
 static void rest_of_a_chunk_is_read_at_once(void **state)
 {
     enum { SIZE = COPY_HERE_MAX };
@@ -747,7 +747,8 @@ static void rest_of_a_chunk_is_read_at_once(void **state)
     pair_close(&pair);
 }
 
-/* Who posts may be about to send: a peer that isn't waiting hears of it with that chunk, or after a look in vain. */
+/* A process that posts a receive may be about to send: a peer that isn't waiting gets the place with that chunk, or after a look
+ * in vain. */
 static void a_posted_receive_is_told_with_the_next_chunk(void **state)
 {
     enum { SIZE = COPY_ALONE_MAX };
@@ -757,14 +758,14 @@ static void a_posted_receive_is_told_with_the_next_chunk(void **state)
     bool done = false;
 
     (void)state;
-    version = LANE_SLOTS_VERSION - 1; /* since then nobody waits for it */
+    version = LANE_SLOTS_VERSION - 1; /* since then no sender waits for it */
     pair_open(&pair);
     version = 0;
     struct pair other = {.sender = pair.receiver, .receiver = pair.sender};
     connect_comm(&other);
     exchange(&pair, SIZE, SIZE, false, 1); /* the receiver knows that this sender doesn't wait */
     trouble_slowed = true;
-    for (int round = 0; round < 3; round++) { /* the first one is here to end with what came */
+    for (int round = 0; round < 3; round++) { /* the first round only clears what has come */
         const uint64_t told = pair.in->posted_told;
         assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
         assert_int_equal(transport_test(receive, &done, NULL), 0);
@@ -912,7 +913,7 @@ static void who_waits_for_a_report_gets_it_at_once(void **state)
         assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &sends[i]), 0);
         assert_non_null(sends[i]);
     }
-    hear_of_receives(&pair); /* the receiver's housekeeping reads them */
+    hear_of_receives(&pair); /* the receiver's housekeeping thread reads them */
     trouble_slowed = true;
     for (int i = 0; i < COUNT; i++) {
         assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
@@ -920,7 +921,7 @@ static void who_waits_for_a_report_gets_it_at_once(void **state)
         for (int k = 0; k < CALLS && !done; k++) {
             wait_now_and_then(k);
             assert_int_equal(transport_test(receive, &done, NULL), 0);
-            if (!sent) { /* early, if a slot is told to be free in time: that is the kernel's affair */
+            if (!sent) { /* early, if a slot is reported free in time: that depends on the kernel */
                 assert_int_equal(transport_test(sends[COUNT - 1], &sent, NULL), 0);
             }
         }
@@ -935,8 +936,8 @@ static void who_waits_for_a_report_gets_it_at_once(void **state)
     pair_close(&pair);
 }
 
-/* More of them than slots hold, all there before their receives. Those that are done at once free their slots within a few calls:
- * nobody waits for their report, but the one behind them waits for a slot. */
+/* More messages than slots, all there before their receives. Those that are done at once free their slots within a few calls:
+ * their reports aren't awaited, but the message behind them waits for a slot. */
 static void slots_of_copied_messages_are_told(void **state)
 {
     enum { SIZE = LANE_LARGE_SIZE_MAX, COUNT = LANE_LARGE_SLOTS + 1 };
@@ -956,7 +957,7 @@ static void slots_of_copied_messages_are_told(void **state)
         assert_int_equal(transport_test(send, &done, NULL), 0);
         assert_int_equal(done, i < LANE_LARGE_SLOTS);
     }
-    hear_of_receives(&pair); /* the receiver's housekeeping reads and tells of them */
+    hear_of_receives(&pair); /* the receiver's housekeeping thread reads and reports them */
     trouble_slowed = true;
     done = false;
     for (int i = 0; i < COUNT; i++) {
@@ -1030,8 +1031,8 @@ static void bounce_slots_are_given_back(void **state)
     pair_close(&pair);
 }
 
-/* A message of up to 64 KiB may be there before its receive is posted, which is done then: nobody asks that set for anything
- * any more, but the sender waits for the report. */
+/* A message of up to 64 KiB may be there before its receive is posted, and the receive is done then: no further call concerns
+ * that set, but the sender waits for the report. */
 static void what_came_early_is_reported_at_once(void **state)
 {
     enum { SIZE = 20000 };
@@ -1043,11 +1044,11 @@ static void what_came_early_is_reported_at_once(void **state)
     (void)state;
     pair_open(&pair);
     fill(from, SIZE, 9);
-    for (int i = 0; i < 3; i++) { /* the first ones tell the sender that its lane is fast */
+    for (int i = 0; i < 3; i++) { /* after the first ones the sender knows that its lane is fast */
         done = false;
         assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
         assert_non_null(send);
-        hear_of_receives(&pair); /* the receiver's housekeeping reads it */
+        hear_of_receives(&pair); /* the receiver's housekeeping thread reads it */
         assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
         assert_int_equal(transport_test(receive, &done, NULL), 0);
         assert_true(done);
@@ -1111,7 +1112,7 @@ static void set_trouble(struct trouble *trouble, uint64_t seed, uint32_t resets,
     trouble->trickle = true;
 }
 
-/* Whatever happens to lanes, each message arrives whole, once and in its own buffer. */
+/* Whatever happens to lanes, each message arrives complete, once, and in its own buffer. */
 static void lanes_may_fail_at_any_byte(void **state)
 {
     static const size_t sizes[] = {0, 5, 3000, 8192, 20000, 30000, 70000, 300000};

@@ -1,5 +1,5 @@
-/* test_transport_both.c: two transports in one process over real loopback sockets, both of which send: one set of
- * connections for both directions. */
+/* test_transport_both.c: two transports in one process over real loopback sockets. Both send: one set of connections serves both
+ * directions. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ struct end {
     struct trouble trouble;
     struct transport *transport;
 };
-/* A communicator from ends[from] to the other one. */
+/* A communicator from ends[from] to the other end. */
 struct way {
     int from;
     uint8_t handle[TRANSPORT_HANDLE_SIZE];
@@ -82,7 +82,7 @@ static void serve(void)
     (void)transport_serve(ends[1].transport, (struct mono){0});
 }
 
-/* So much later: the kernel may need the processor to carry what was sent. */
+/* Lets time pass: the kernel may need the processor to deliver what was sent. */
 static void skip_ns(int64_t ns)
 {
     static uint32_t calls;
@@ -102,7 +102,7 @@ static void pass(int64_t ms)
     }
 }
 
-/* Until both ends have so many lanes. */
+/* Waits until both ends have so many lanes. */
 static void await_lanes(uint32_t count)
 {
     for (int i = 0; i < STEPS_MAX &&
@@ -162,7 +162,7 @@ static void ways_open(struct way *ways, int count)
         }
     }
     assert_true(open);
-    for (int k = 0; k < count; k++) { /* each was handed over once */
+    for (int k = 0; k < count; k++) { /* each was passed on once */
         struct transport_comm *more = NULL;
         pass(20);
         assert_int_equal(transport_accept(ways[k].listener, &more), 0);
@@ -215,7 +215,7 @@ static void message_step(struct message *m, bool late)
     if (m->send != NULL && !m->sent) {
         assert_int_equal(transport_test(m->send, &m->sent, NULL), 0);
         if (m->sent) {
-            memset(m->from, 0x5a, m->size); /* its owner's again */
+            memset(m->from, 0x5a, m->size); /* its owner may use it again */
         }
     }
     if (m->receive != NULL && !m->received) {
@@ -234,7 +234,7 @@ static void message_end(struct message *m)
     free(m->to);
 }
 
-/* A way from either end, one after the other: of one set. */
+/* A way from either end, one after the other: both use one set. */
 static void begin_both(struct way ways[2], uint64_t seed)
 {
     prng_init(&prng, seed);
@@ -267,7 +267,7 @@ static void exchange(struct way *ways, size_t size, uint64_t seed)
     message_end(&m[1]);
 }
 
-/* One after the other, and both at once in any order: a set, and its lanes, for both. */
+/* One after the other, and both at once in any order: one set, with its lanes, for both. */
 static void one_set_serves_both_directions(void **state)
 {
     (void)state;
@@ -284,7 +284,7 @@ static void one_set_serves_both_directions(void **state)
         for (uint64_t i = 0; i < 6; i++) {
             exchange(ways, i % 2 == 0 ? 300000 : 5000, i);
         }
-        pass(3500); /* a set that wasn't needed goes */
+        pass(3500); /* a set that wasn't needed is closed */
         for (int i = 0; i < 2; i++) {
             assert_int_equal(sets_of(i), 1);
         }
@@ -300,8 +300,8 @@ static void one_set_serves_both_directions(void **state)
     }
 }
 
-/* Small messages there and back, and each end is slow to answer: what it has to tell of the one goes along with the next. By
- * itself it would cost as much as a message. */
+/* Small messages in both directions, and each end is slow to answer: the report of one message goes with the next one. Alone it
+ * would cost as much as a message. */
 static void reports_go_along_with_slow_answers(void **state)
 {
     const uint32_t count = 300;
@@ -313,7 +313,7 @@ static void reports_go_along_with_slow_answers(void **state)
     await_lanes(LANES);
     pass(50);
     const uint32_t before = ends[0].trouble.sends + ends[1].trouble.sends;
-    trouble_slowed = true; /* only what is skipped passes */
+    trouble_slowed = true; /* only the skipped time passes */
     for (uint32_t i = 0; i < count; i++) {
         const struct way *way = &ways[i % 2];
         struct transport_request *send = NULL, *receive = NULL;
@@ -354,8 +354,8 @@ static void an_older_peer_has_a_set_for_each(void **state)
     world_close();
 }
 
-/* Comms are numbered by each direction: an abort of one's first is none of the other's first, though it takes a lane that was
- * in the middle of a frame. */
+/* Each direction numbers its own comms: an abort of one's first comm is none of the other's first, although it takes a lane that
+ * was in the middle of a frame. */
 static void an_abort_is_of_one_direction(void **state)
 {
     (void)state;
@@ -422,8 +422,8 @@ static void lanes_may_fail_under_both(void **state)
     assert_true(resets > 20);
 }
 
-/* One end gives the set up, unheard, and makes it anew when it is connected to again: the numbers of its communicators begin
- * again, and what it sends must not come to receives of the old ones. */
+/* One end gives the set up while nothing gets through, and makes a new one when it is connected to again: the numbers of its
+ * communicators begin again, and its messages must not come to receives of the old ones. */
 static void a_set_that_was_forgotten_is_another_one(void **state)
 {
     struct transport_request *old = NULL, *send = NULL;
@@ -461,8 +461,7 @@ static void a_set_that_was_forgotten_is_another_one(void **state)
     world_close();
 }
 
-/* All lanes died in silence while nothing was sent. Who accepted them wants to send for the first time, and can't replace
- * them. */
+/* All lanes died in silence while nothing was sent. The accepting end sends for the first time, and can't replace them. */
 static void a_first_message_back_finds_dead_lanes(void **state)
 {
     (void)state;
@@ -488,7 +487,7 @@ static void a_first_message_back_finds_dead_lanes(void **state)
     world_close();
 }
 
-/* All lanes wait alike. Who accepted them asked for another path: that one is as full, which the floor of the new lane hides. It
+/* All lanes wait alike. The accepting end asked for another path: that is as full, which the floor of the new lane hides. It
  * hasn't helped. */
 static void another_full_path_is_no_help(void **state)
 {
@@ -538,8 +537,8 @@ static void another_full_path_is_no_help(void **state)
     world_close();
 }
 
-/* Both began a set at once. Of two communicators on the one that is refused one moves to the other; when the application
- * comes back to the second, the set that was refused isn't any more. False: they didn't meet, this machine was too slow. */
+/* Both began a set at once. One of two communicators on the refused set moves to the other set. When the application comes back
+ * to the second communicator, the refused set no longer exists. False: they didn't meet, because this machine was too slow. */
 static bool refused_and_needed(uint64_t seed)
 {
     prng_init(&prng, seed);

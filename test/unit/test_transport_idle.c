@@ -1,5 +1,5 @@
-/* test_transport_idle.c: what an empty test() looks at doesn't grow with the communicators beside it. Instructions are counted,
- * no time: this process is stepped through them by the one that it came from. */
+/* test_transport_idle.c: the cost of an empty test() doesn't grow with the communicators beside it. Instructions are counted, not
+ * time: the parent process steps this process through them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -20,18 +20,18 @@
 #include "transport_pair.h"
 
 #define IDLE    255
-#define SAMPLES (SANITIZED ? 1 : 7) /* of 80,000 instructions where a sanitizer looks, too */
+#define SAMPLES (SANITIZED ? 1 : 7) /* samples; with a sanitizer each has 80,000 instructions */
 #define STEP_NS                                                                                    \
     (20 * NS_PER_US) /* between two calls: a poll each, a look of the housekeeper's now and then */
 
-/* What this process raises; its parent, which is told of each signal, does that. */
+/* Signals that this process raises. Its parent gets each signal, and does the work. */
 #define COUNT_ON  SIGUSR1
 #define COUNT_OFF SIGUSR2
 #define LEAVE     SIGURG
 
 static int64_t *steps; /* between the two */
 
-/* Instructions of an empty test(): the least, for now and then one is the housekeeper's, too. */
+/* Instructions of an empty test(): the least, because now and then the housekeeping thread's are included. */
 static int64_t empty_test(struct transport_request *request)
 {
     int64_t least = INT64_MAX;
@@ -61,7 +61,7 @@ static bool cost_nothing(void)
     for (int i = 0; i < IDLE + 2; i++) {
         out[i] = pair.out;
         in[i] = pair.in;
-        if (i == 1) { /* of the first one nothing is sent, of the second one nothing received */
+        if (i == 1) { /* nothing is sent on the first, and nothing received on the second */
             assert_int_equal(transport_receive(in[0], to, sizeof(to), 0, false, NULL, &receive), 0);
             assert_int_equal(transport_send(out[1], from, sizeof(from), 0, NULL, &send), 0);
             serve(&pair);
@@ -93,8 +93,8 @@ static bool cost_nothing(void)
            (beside[0] <= alone[0] + alone[0] / 5 && beside[1] <= alone[1] + alone[1] / 5);
 }
 
-/* A machine that stands still before the first count makes a send's cheaper, now and then: 1,962 instructions instead of 2,446,
- * and no lane was lost or doubted. What grows with the communicators does so each time. */
+/* If the machine pauses before the first count, a send becomes cheaper now and then: 1,962 instructions, not 2,446, and no lane
+ * was lost or doubted. A cost that grows with the communicators does so each time. */
 static void idle_communicators_cost_an_empty_test_nothing(void **state)
 {
     bool nothing = false;
@@ -106,7 +106,7 @@ static void idle_communicators_cost_an_empty_test_nothing(void **state)
     assert_true(nothing);
 }
 
-/* Until the other process has ended; returns what it returned. */
+/* Waits until the other process has ended; returns its status. */
 static int count_steps(pid_t child)
 {
     bool on = false;
@@ -120,7 +120,7 @@ static int count_steps(pid_t child)
             return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
         }
         signal = WSTOPSIG(status);
-        if (signal == LEAVE) { /* a sanitizer's look for leaks is a tracer itself */
+        if (signal == LEAVE) { /* a sanitizer's search for leaks is a tracer itself */
             (void)!ptrace(PTRACE_DETACH, child, NULL, NULL);
             continue;
         }

@@ -1,4 +1,4 @@
-/* test_transport_life.c: what two transports in one process keep of each other: sets, lanes, NICs, pages, and how they end. */
+/* test_transport_life.c: what two transports in one process keep of each other: sets, lanes, NICs, pages; and how they end. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include "transport_pair.h"
 #include "wire/switch_page.h"
 
-/* Lanes of the sender that new bytes went over, as a mask. */
+/* A mask of the sender's lanes that carried new bytes. */
 static uint32_t lanes_used(const struct pair *pair, uint64_t before[static LANE_MAX])
 {
     const struct lane_set *set = pair->sender.transport->sets[0];
@@ -59,7 +59,7 @@ static void the_host_switch_is_obeyed(void **state)
         (void)switch_page_write(&page, turn == 0 ? SWITCH_OBSERVE : SWITCH_OFF);
         assert_int_equal(pwrite(fd, &page, sizeof(page), 0), sizeof(page));
         serve(&pair);
-        exchange(&pair, 1 << 20, 1 << 20, true, 2); /* what had begun ends as it began */
+        exchange(&pair, 1 << 20, 1 << 20, true, 2); /* what had begun ends in the same way */
         (void)lanes_used(&pair, bytes);
         exchange(&pair, 4 << 20, 4 << 20, true, 3);
         assert_int_equal(__builtin_popcount(lanes_used(&pair, bytes)), 1);
@@ -87,7 +87,7 @@ static uint32_t lanes_shown(const struct transport *t, enum lane_state state)
     return count;
 }
 
-/* A receiver that waits for nothing isn't told of its NIC; who reads its page is. */
+/* An idle receiver isn't called about its NIC. A reader of its page sees the NIC's state. */
 static void lanes_without_carrier_are_shown_so(void **state)
 {
     char folder[] = "/tmp/foliot-page-XXXXXX";
@@ -113,7 +113,7 @@ static void lanes_without_carrier_are_shown_so(void **state)
 
 static int pages_made, pages_without_lock;
 
-/* libc's, with an agent that looks at the page just then. */
+/* Replaces libc's, with an agent that reads the page just then. */
 int posix_fallocate(int fd, off_t offset, off_t size)
 {
     char path[40];
@@ -129,7 +129,7 @@ int posix_fallocate(int fd, off_t offset, off_t size)
     return 0;
 }
 
-/* The agent removes pages that nobody holds. */
+/* The agent removes pages that no process holds. */
 static void a_page_is_held_from_the_start(void **state)
 {
     char folder[] = "/tmp/foliot-page-XXXXXX";
@@ -147,7 +147,7 @@ static void a_page_is_held_from_the_start(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* Until the sender's lanes are those, and no others. */
+/* Serves until the sender's lanes are exactly those. */
 static void serve_until(struct pair *pair, uint32_t lanes)
 {
     const struct lane_set *set = pair->sender.transport->sets[0];
@@ -159,8 +159,8 @@ static void serve_until(struct pair *pair, uint32_t lanes)
     assert_int_equal(watch_connected(set->watch), lanes);
 }
 
-/* After a carrier's return from the ports that they had, which are hashed to the same links; where somebody has one of them
- * now, from another. */
+/* After a carrier's return they use the ports that they had, which are hashed to the same links. If another process has one of
+ * them by now, they use another port. */
 static void lanes_come_back_by_the_path_they_had(void **state)
 {
     struct sockaddr_in taken = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -174,7 +174,7 @@ static void lanes_come_back_by_the_path_they_had(void **state)
     (void)state;
     pair_open(&pair);
     exchange(&pair, 4 << 20, 4 << 20, true, 1);
-    /* It waits for its receive: nobody asks for carriers while nothing is on its way. */
+    /* It waits for its receive: nothing asks for carriers while nothing is on its way. */
     assert_int_equal(transport_send(pair.out, from, sizeof(from), 7, NULL, &send), 0);
     const struct lane_set *set = pair.sender.transport->sets[0];
     const uint32_t lanes = watch_connected(set->watch);
@@ -197,7 +197,7 @@ static void lanes_come_back_by_the_path_they_had(void **state)
             same += (lanes >> i & 1) && set->streams[i]->local.port == ports[i];
         }
         assert_true(same > 0 && 2 * same >= (uint32_t)__builtin_popcount(lanes) -
-                                                1); /* a stranger may be sooner */
+                                                1); /* another process may be faster */
         assert_true(turn == 0 || set->streams[0]->local.port != ports[0]);
     }
     assert_int_equal(transport_receive(pair.in, to, sizeof(to), 7, false, NULL, &receive), 0);
@@ -234,8 +234,9 @@ static bool within(const struct pair *pair, uint32_t max)
            in->parting == 0 && out->parting == 0;
 }
 
-/* Above the ceiling lanes go one by one, without a loss, and one stays; a set made there has one. So it is when only one
- * end has too many: the receiver turns further lanes away, and asks for what is there when its ceiling comes down. */
+/* Above the ceiling lanes are closed one by one, without a loss, and one stays. A set that is made then has one. The same holds
+ * if only one end has too many: the receiver refuses further lanes, and asks for lanes again when its ceiling is no longer
+ * reached. */
 static void the_ceiling_holds(void **state)
 {
     enum { SENDER = 1, RECEIVER = 2, LATE = 4 };
@@ -273,8 +274,8 @@ static void the_ceiling_holds(void **state)
     }
 }
 
-/* Three NICs that reach their like only: the management's and two rails. A standby that can't be made moves on, and the
- * job outlives its own NIC; then the next one. */
+/* Three NICs that reach only their counterparts: the management's and two rails. A standby that can't be made tries another pair,
+ * and the job survives the loss of its own NIC, and of the next one. */
 static void a_pair_of_nics_that_connects_is_found(void **state)
 {
     struct pair pair;
@@ -299,7 +300,7 @@ static void a_pair_of_nics_that_connects_is_found(void **state)
     pair_close(&pair);
 }
 
-/* However far we may go, and whether standbys are needed or not: their round trips are of other paths. */
+/* At any distance, and whether standbys are needed or not: their round trips are of other paths. */
 static void standbys_tell_nothing_of_the_sets_own_paths(void **state)
 {
     static const enum transport_mode modes[] = {TRANSPORT_FULL, TRANSPORT_FAILOVER};
@@ -332,8 +333,8 @@ static void standbys_tell_nothing_of_the_sets_own_paths(void **state)
     pair_close(&pair);
 }
 
-/* NCCL named a NIC of ours that doesn't reach the peer's. The kernel tells so, or a firewall does, or nothing comes back: the
- * communicator is there all the same, over the NIC that reaches it, and so is the next one, on the same set. */
+/* NCCL named a NIC of ours that doesn't reach the peer's. The kernel reports that, or a firewall does, or nothing comes back. The
+ * communicator works nevertheless, over the NIC that reaches the peer, and so does the next one, on the same set. */
 static void another_nic_is_tried_where_nccls_cannot_connect(void **state)
 {
     static const int told[] = {-ENETUNREACH, -EHOSTUNREACH, -ECONNREFUSED, 0};
@@ -363,7 +364,7 @@ static void another_nic_is_tried_where_nccls_cannot_connect(void **state)
     }
 }
 
-/* It did not come up because there is nobody: that is told as soon as all of our NICs were told so. */
+/* It failed because no process listens: that is reported as soon as all of our NICs got that answer. */
 static void nobody_there_is_told_after_all_nics(void **state)
 {
     uint8_t handle[TRANSPORT_HANDLE_SIZE];
@@ -406,9 +407,9 @@ static int descriptors(void)
     return count;
 }
 
-/* NCCL gives up a connect that is under way, at any point of it, and ends: neither side keeps a descriptor of it, nor memory (the
- * memory checker tells). */
-/* Of two NICs only the second one has an address that nobody can listen at. */
+/* NCCL gives up a connect that is under way, at any point, and ends: neither side keeps a descriptor or memory of it (the memory
+ * checker finds leaks). */
+/* Only the second of two NICs has an address at which a socket can't listen. */
 static void a_nic_that_cannot_be_listened_at_is_named(void **state)
 {
     struct transport_nic nics[2] = {{.name = "eth0"}, {.name = "eth1"}};
@@ -480,7 +481,7 @@ static void comms_share_a_set_and_go(void **state)
     pair_close(&pair);
 }
 
-/* True: it has something to do at once. */
+/* True if it has something to do at once. */
 static bool serve_a_while(struct end *end)
 {
     struct io *io = &end->trouble->io;
@@ -489,8 +490,8 @@ static bool serve_a_while(struct end *end)
     return !mono_before(io->now(io), next);
 }
 
-/* A reset goes once: that of a peer whose link is down just then isn't heard. Its kernel forgets the connections. Who accepted
- * them asks, is told by that kernel, and keeps nothing. */
+/* A reset is sent once: a peer whose link is down then doesn't get it. Its kernel drops the connections. The accepting end asks,
+ * gets that from the kernel, and keeps nothing. */
 static int lose_the_resets(void)
 {
     struct pair pair;
@@ -503,7 +504,7 @@ static int lose_the_resets(void)
     transport_close(pair.in);
     struct lane_set *const *kept = &pair.receiver.transport->sets[0];
     const struct lane_set *gone = pair.sender.transport->sets[0];
-    /* Till nobody owes anything; and no longer: then they go. */
+    /* Until neither end owes anything, and no longer: then they close. */
     for (int i = 0; i < 5000 && ((*kept)->comm_count > 0 || gone->comm_count > 0); i++) {
         (void)serve_a_while(&pair.sender);
         (void)serve_a_while(&pair.receiver);
@@ -543,8 +544,8 @@ static size_t allocated(void)
     return info.uordblks + info.hblkhd;
 }
 
-/* Both ends of a pair with four lanes, and of one more communicator on them. Not counted: what small messages need while they
- * come (slots.c). */
+/* Both ends of a pair with four lanes, and of one more communicator on them. The memory for small messages that are coming isn't
+ * counted (slots.c). */
 static void a_peer_costs_so_much_memory(void **state)
 {
     struct pair pair;
@@ -561,7 +562,7 @@ static void a_peer_costs_so_much_memory(void **state)
     connect_comm(&more);
     const size_t two = allocated();
     print_message("%zu bytes, %zu for a second communicator\n", one - before, two - one);
-    if (!SANITIZED) { /* a sanitizer has another */
+    if (!SANITIZED) { /* a sanitizer has another allocator */
         assert_in_range(one - before, 60000, 130000);
         assert_in_range(two - one, 10000, 25000);
     }
@@ -570,8 +571,8 @@ static void a_peer_costs_so_much_memory(void **state)
     pair_close(&pair);
 }
 
-/* A process that is killed has lost its lanes before its listener refuses: who knocks in between knocks again soon, and then ever
- * less often. */
+/* A killed process has lost its lanes before its listener refuses: a peer that connects in between tries again soon, and then
+ * less and less often. */
 static void a_listener_that_outlives_its_lanes_is_asked_again(void **state)
 {
     struct transport_request *receive;
@@ -593,7 +594,7 @@ static void a_listener_that_outlives_its_lanes_is_asked_again(void **state)
     }
     uint32_t knocks[2] = {0};
     for (int ms = 0; ms < 3000;
-         ms++) { /* nobody serves the sender: its listener takes connections, no more */
+         ms++) { /* the sender isn't served: its listener only takes connections */
         trouble_skipped_ns += NS_PER_MS;
         assert_int_equal(transport_test(receive, &done, NULL), 0);
         knocks[ms >= 50] = set->knocks;

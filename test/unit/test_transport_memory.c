@@ -1,4 +1,5 @@
-/* test_transport_memory.c: memory that is given back: nobody touches it; who still waited for it is told, and nobody else. */
+/* test_transport_memory.c: memory that is given back: it isn't touched any more, a request that still waited for it fails, and no
+ * other does. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@ static uint8_t *map(size_t size)
     return bytes;
 }
 
-/* Over connections, over queue pairs that copy, and over queue pairs that write. */
+/* Chooses a way: connections, queue pairs that copy, or queue pairs that write. */
 static void way(int number)
 {
     queue_pairs = number > 0;
@@ -67,8 +68,8 @@ static void serve_some(struct pair *pair)
     }
 }
 
-/* What an abort does: memory goes, then its pages; the communicator is closed last. Another communicator of the same processes
- * goes on. */
+/* As in an abort: memory is given back, then its pages; the communicator is closed last. Another communicator of the same
+ * processes goes on. */
 static void given_back_under(int number, bool sends, bool matched)
 {
     struct transport_request *request = NULL, *others = NULL;
@@ -83,7 +84,7 @@ static void given_back_under(int number, bool sends, bool matched)
     assert_int_equal(transport_memory_add(t, bytes, SIZE, &memory), 0);
     if (sends) {
         assert_int_equal(transport_send(pair.out, bytes, SIZE, 7, NULL, &request), 0);
-        if (matched) { /* it is on its way, and nobody takes it */
+        if (matched) { /* it is on its way, and no receive takes it */
             assert_int_equal(transport_receive(pair.in, in_bytes, SIZE, 7, false, NULL, &others),
                              0);
         }
@@ -131,7 +132,8 @@ static void test_given_back_under_receives(void **state)
     }
 }
 
-/* Memory beside a request's, memory that is registered twice or by a larger range as well, memory of requests that are done. */
+/* Memory beside a request's, memory that is also registered a second time or within a larger range, memory of completed
+ * requests. */
 static void test_given_back_to_nobodys_harm(void **state)
 {
     struct transport_request *send = NULL, *receive = NULL;
@@ -152,7 +154,7 @@ static void test_given_back_to_nobodys_harm(void **state)
         assert_int_equal(transport_memory_add(t, bytes + 3 * SIZE, SIZE, &memory[4]), 0);
         fill(bytes, SIZE, 5);
         assert_int_equal(transport_send(pair.out, bytes, SIZE, 7, NULL, &send), 0);
-        for (int i = 4; i > 0; i--) { /* the first one holds it still */
+        for (int i = 4; i > 0; i--) { /* the first one still holds it */
             transport_memory_remove(t, memory[i]);
         }
         assert_int_equal(transport_receive(pair.in, in_bytes, SIZE, 7, false, NULL, &receive), 0);
@@ -165,7 +167,7 @@ static void test_given_back_to_nobodys_harm(void **state)
         assert_memory_equal(bytes, in_bytes, SIZE);
         receive = NULL;
         assert_int_equal(transport_receive(pair.in, in_bytes, SIZE, 7, false, NULL, &receive), 0);
-        transport_memory_remove(t, memory[0]); /* what lay there is done */
+        transport_memory_remove(t, memory[0]); /* the request in it is done */
         munmap(bytes, (size_t)4 * SIZE);
         assert_int_equal(transport_test(receive, &came, NULL), 0);
         assert_int_equal(transport_send(pair.out, out_bytes, SIZE, 7, NULL, &send), 0);
@@ -185,8 +187,8 @@ static uint64_t drawn(uint64_t *seed, uint64_t below)
     return (*seed >> 33) % below;
 }
 
-/* Buffers of very many communicators, some within others, come and go in no order: what is found is what a walk over all of them
- * finds. */
+/* Buffers of very many communicators, some within others, come and go in any order: a look-up gives the same as a search of all
+ * of them. */
 static void test_many_ranges(void **state)
 {
     enum { COUNT = 4500, PAGE = 4096, PAGES = 3 * COUNT, LARGE = 200, ASKED = 2000 };

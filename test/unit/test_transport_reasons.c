@@ -1,4 +1,4 @@
-/* test_transport_reasons.c: calls that fail tell why, in words that are true; what a peer leaves in a handle decides nothing. */
+/* test_transport_reasons.c: calls that fail give the true reason. Bytes that a peer leaves in a handle have no effect. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "core/failover/sender_internal.h"
 #include "transport_pair.h"
 
-/* What was asked for can't be. Nobody has closed anything. */
+/* An impossible request. It closes nothing. */
 static void what_cannot_be_asked(void **state)
 {
     struct transport_request *request = NULL;
@@ -29,7 +29,7 @@ static void what_cannot_be_asked(void **state)
     pair_close(&pair);
 }
 
-/* A failure without words of its own has not those of an earlier one. */
+/* A failure without a text of its own must not have that of an earlier one. */
 static void each_failure_has_its_own_reason(void **state)
 {
     static uint64_t states[SET_COMMS_MAX + 8];
@@ -54,8 +54,8 @@ static void each_failure_has_its_own_reason(void **state)
     pair_close(&pair);
 }
 
-/* A connect is remembered in the handle's scratch, and the handle comes from the peer: what it left there names no other
- * communicator of ours. */
+/* The state of a connect is in the handle's scratch, and the handle comes from the peer: bytes that the peer left there must not
+ * name another communicator of ours. */
 static void a_handle_names_no_other_connect(void **state)
 {
     uint8_t handles[2][TRANSPORT_HANDLE_SIZE];
@@ -74,7 +74,7 @@ static void a_handle_names_no_other_connect(void **state)
     assert_int_equal(transport_connect(pair.sender.transport, 0, handles[0], &states[0], &out[0]),
                      0);
     assert_null(out[0]);
-    states[1] = states[0]; /* they count from 1: easily guessed */
+    states[1] = states[0]; /* they count from 1, and are easily guessed */
     for (int i = 0; i < STEPS_MAX && (out[0] == NULL || out[1] == NULL); i++) {
         for (int k = 1; k >= 0; k--) {
             assert_int_equal(out[k] != NULL ? 0
@@ -96,7 +96,7 @@ static void a_handle_names_no_other_connect(void **state)
     pair_close(&pair);
 }
 
-/* An invariant of the sender's doesn't hold: nothing goes on, and who waits is told. */
+/* An invariant of the sender is broken: nothing goes on, and waiting requests fail. */
 static void a_senders_bug_is_told(void **state)
 {
     struct transport_request *send = NULL, *receive = NULL;
@@ -107,11 +107,11 @@ static void a_senders_bug_is_told(void **state)
     (void)state;
     pair_open(&pair);
     assert_int_equal(transport_send(pair.out, out_bytes, sizeof(out_bytes), 7, NULL, &send),
-                     0); /* more than goes at once */
+                     0); /* more than fits at once */
     (void)bug_noted(&pair.out->set->sender->bug, "planted", __FILE__, __LINE__);
     assert_int_equal(
         transport_receive(pair.in, in_bytes, sizeof(in_bytes), 7, false, NULL, &receive), 0);
-    for (int i = 0; i < 1000 && r == 0; i++) { /* no patience is needed */
+    for (int i = 0; i < 1000 && r == 0; i++) { /* without waiting for the patience */
         skip_ms(1);
         serve(&pair);
         r = transport_test(send, &done, NULL);
@@ -120,7 +120,7 @@ static void a_senders_bug_is_told(void **state)
     assert_int_equal(r, -ENOTRECOVERABLE);
     assert_non_null(strstr(transport_why(), "a bug of Foliot's own: planted does not hold"));
     pair_close(&pair);
-    pair_open(&pair); /* and at once, where a send is what finds it */
+    pair_open(&pair); /* and at once, if a send finds it */
     (void)bug_noted(&pair.out->set->sender->bug, "planted", __FILE__, __LINE__);
     assert_int_equal(transport_send(pair.out, out_bytes, 100, 7, NULL, &send), -ENOTRECOVERABLE);
     assert_non_null(strstr(transport_why(), "planted"));

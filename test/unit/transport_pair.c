@@ -138,8 +138,8 @@ void end_close(struct end *end)
     free(end->trouble);
 }
 
-/* A device is a thread, and the kernel may need the processor to carry what was sent. Time that is skipped while they have none
- * looks like a path that swallows all. */
+/* A device is a thread, and the kernel may need the processor to deliver what was sent. If time is skipped while they have none,
+ * that looks like a path that drops everything. */
 void skip_ms(int64_t ms)
 {
     static uint32_t calls;
@@ -178,7 +178,7 @@ void connect_comm_over(struct pair *pair, uint32_t own, uint32_t peer)
         if (pair->in == NULL) {
             assert_int_equal(transport_accept(listener, &pair->in), 0);
         }
-        if (i > 200) { /* one that can't succeed takes its time */
+        if (i > 200) { /* one that can't succeed takes a while */
             skip_ms(own != peer);
         }
         serve(pair);
@@ -218,7 +218,7 @@ void lanes_up(struct pair *pair)
 
 void pair_open(struct pair *pair)
 {
-    trouble_slowed = false; /* whatever a failed test left */
+    trouble_slowed = false; /* whatever a failed test has left */
     end_open(&pair->sender, "sender", false);
     end_open(&pair->receiver, "receiver", false);
     connect_comm(pair);
@@ -231,7 +231,7 @@ void pair_close(struct pair *pair)
 {
     transport_close(pair->out);
     transport_close(pair->in);
-    for (int i = 0; i < 20; i++) { /* what is owed is paid by housekeeping, which both ends need */
+    for (int i = 0; i < 20; i++) { /* housekeeping sends what is owed, and both ends need that */
         struct io *io = &pair->sender.trouble->io;
         (void)transport_serve(pair->sender.transport, mono_add(io->now(io), span_ms(1)));
         (void)transport_serve(pair->receiver.transport, mono_add(io->now(io), span_ms(1)));
@@ -264,13 +264,13 @@ void exchange(struct pair *pair, size_t size, size_t room, bool post_first, uint
         if (send == NULL && !sent) {
             assert_int_equal(transport_send(pair->out, from, size, 7, NULL, &send), 0);
         }
-        if (i > 200) { /* something failed: its return takes its time */
+        if (i > 200) { /* something failed: recovery takes a while */
             skip_ms(1);
         }
         if (send != NULL && !sent) {
             assert_int_equal(transport_test(send, &sent, NULL), 0);
             if (sent) {
-                memset(from, 0x5a, size); /* its owner's again */
+                memset(from, 0x5a, size); /* its owner may use it again */
             }
         }
         if (receive != NULL && !received) {

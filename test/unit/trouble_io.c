@@ -14,7 +14,7 @@ static bool is_cut(const struct trouble *trouble, int conn)
     return trouble->cut != 0 && trouble->via[conn % 256] == trouble->cut;
 }
 
-/* Its kernel takes it, and sends it again and again. */
+/* The kernel takes it, and sends it again and again. */
 static ssize_t swallow(const struct iovec *parts, int count)
 {
     size_t size = 0;
@@ -78,20 +78,20 @@ static ssize_t trouble_receive(struct io *io, int conn, const struct iovec *part
     return n;
 }
 
-/* The rest goes straight through. */
+/* All other calls go straight to the real one. */
 #define REAL(io) (((struct trouble *)(void *)(io))->real)
 int64_t trouble_skipped_ns;
 bool trouble_slowed, trouble_threads;
-/* Queue pairs have threads that look, too. */
+/* Threads of queue pairs read the clock, too. */
 static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
-static int64_t lost_ns, skipped_ns; /* that passed outside and not here; and here only */
+static int64_t lost_ns, skipped_ns; /* time that passed outside and not here; and here only */
 static struct mono last;
 
 static struct mono look(struct io *io)
 {
     const struct mono real = REAL(io)->now(REAL(io));
 
-    if (trouble_threads) { /* who sleeps sleeps outside */
+    if (trouble_threads) { /* a sleeping thread sleeps outside */
         return mono_add(real, span_ns(trouble_skipped_ns - lost_ns));
     }
     if (last.ns == 0) {
@@ -185,7 +185,7 @@ static int real_arm(struct io *io, int conn, uint64_t tag, uint32_t events)
 {
     return REAL(io)->arm(REAL(io), conn, tag, events);
 }
-/* Who waits knows how much time passes: all of it, up to what was asked for. */
+/* A waiting caller knows how much time passes: all of it, up to its limit. */
 static int real_wait(struct io *io, struct mono until, struct io_event *ret_events, int capacity)
 {
     const struct mono begin = REAL(io)->now(REAL(io)),

@@ -16,25 +16,25 @@ struct trouble {
     uint32_t resets, flips, sends, receives; /* those that brought something */
     uint32_t
         rtt_ns; /* not 0: so the kernel says, with something on its way and just heard of the peer */
-    bool rails;        /* a NIC reaches only that of its own address */
-    int astray;        /* what the kernel tells of other connections: -errno; 0: nothing ever */
-    bool no_carrier;   /* of any NIC, as the kernel says */
+    bool rails;        /* a NIC reaches only its counterpart */
+    int astray;        /* the kernel's answer for other connections: -errno; 0: nothing ever */
+    bool no_carrier;   /* for any NIC, as the kernel reports it */
     bool no_interface; /* the kernel has none of these names */
-    uint8_t cut;       /* third byte of the addresses of a NIC that is dead; 0: none */
-    uint8_t via[256];  /* of connections made here: that byte */
+    uint8_t cut;       /* third byte of a dead NIC's addresses; 0: none */
+    uint8_t via[256];  /* that byte for connections made here */
     bool lost[256];    /* connections that are never answered */
     bool mute[256];    /* connections that died in silence: nothing goes out or comes in */
 };
 
-/* Between two looks at the clock no more time passes here than so much: a machine that stands still in the middle of a test is no
- * pause of a peer, nor of a path. */
+/* Between two readings of the clock at most so much time passes here: if the machine pauses in the middle of a test, that is no
+ * pause of a peer or of a path. */
 #define TROUBLE_STALL_NS  2000000
 #define TROUBLE_SLOWED_NS 10
 
-/* How much faster time passes here than outside, ns: waiting is dull. */
+/* How far the time here is ahead of the time outside, ns: so that a test needn't wait. */
 extern int64_t trouble_skipped_ns;
-extern bool trouble_slowed;  /* TROUBLE_SLOWED_NS pass from one look to the next */
+extern bool trouble_slowed;  /* TROUBLE_SLOWED_NS pass from one reading to the next */
 extern bool trouble_threads; /* a transport has its thread: time passes as outside */
 
-/* What a transport is to be given instead of `real`; `trouble` holds it, its other fields are its owner's. */
+/* Returns the table that a transport gets in place of `real`. `trouble` holds it; its other fields belong to the caller. */
 struct io *trouble_io(struct trouble *trouble, struct io *real);
