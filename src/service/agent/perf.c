@@ -1,10 +1,10 @@
-/* perf.c: this host's ranks of an audit's tests (core/audit/perf.h): the controller's plan of numbers is taken or refused, each
- * of its steps is one `foliot perf --agent` of its own, and goes up when it is over.
+/* perf.c: this host's ranks of an audit's tests (core/audit/perf.h). The agent accepts or refuses the controller's plan. Each
+ * step of the plan is a `foliot perf --agent` of its own. Its result goes to the controller when the step is over.
  *
- * No step begins while a job runs here, nor while somebody uses a link or a GPU of whom no job's page tells. A job that begins
- * ends the test at once: who closes the program's input ends it. So does a controller that no longer asks for it, or that is
- * silent for three beats and two seconds. What an agent does at most is its own word (base/limits.h), whoever asks. Nothing here
- * is waited for. */
+ * No step begins while a job runs here, or while a link or a GPU is in use without the page of a job. If a job begins, the test
+ * ends at once: the agent closes the program's input, and that ends the program. The test also ends if the controller no longer
+ * asks for it, or is silent for three beats and two seconds. The agent's own limits (base/limits.h) apply, whoever asks. Nothing
+ * in this file waits. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <foliot.pb-c.h>
@@ -28,26 +28,26 @@
 
 #define LATE_NS  (300 * NS_PER_MS) /* a step that could not begin until then is not begun */
 #define LOOK_NS  (100 * NS_PER_MS) /* at jobs' pages, under a test */
-#define END_NS   (100 * NS_PER_MS) /* before the next step what is left of this one is ended */
-#define TELL_NS  (300 * NS_PER_MS) /* before that a rank tells what it found */
-#define TRACE_NS (500 * NS_PER_MS) /* until two ranks have met and traced their ways */
+#define END_NS   (100 * NS_PER_MS) /* the rest of a step is ended so long before the next one */
+#define TELL_NS  (300 * NS_PER_MS) /* a rank reports its result so long before that */
+#define TRACE_NS (500 * NS_PER_MS) /* time in which two ranks meet and trace their ways */
 #define COUNT_NS NS_PER_S          /* links are counted so often */
-#define LAST_NS  (5 * NS_PER_S)    /* counters may be so old: of 2 s, and a round that came late */
+#define LAST_NS  (5 * NS_PER_S)    /* counters may be so old: 2 s, and a late round */
 
 enum { WAYS_OF_STEP = 12 };
 
 struct agent_perf {
     struct plan_hold plan;
     int64_t begin_ns, step_ns;
-    uint32_t timed_ms, count, next; /* next: the first that has not begun */
+    uint32_t timed_ms, count, next; /* next: the first step that has not begun */
     struct perf_task steps[AUDIT_STEPS_MAX];
     uint8_t secret[PERF_SECRET_SIZE];
     struct allowance budget; /* budget.h: of tests */
     struct program program;  /* of the step that runs, next - 1 */
     struct mono began;       /* when it was started */
-    bool told;               /* what came of it */
-    bool timeless;           /* fleet time was not known since a step was looked at */
-    bool ending;             /* that program had not gone when the next step was due */
+    bool told;               /* its result was sent */
+    bool timeless;           /* fleet time was unknown at some moment since the last step */
+    bool ending;             /* that program was still ending when the next step was due */
     struct mono look, until;
     struct mono counted, explained_until;
     struct quiet links[HOST_NIC_MAX];
@@ -71,7 +71,7 @@ uint64_t agent_perf_held(const struct agent *a)
     return a->perf->plan.name;
 }
 
-/* The program ends when nobody has the other end of its input. */
+/* Closes the program's input, which ends it. */
 static void end_step(const struct agent *a)
 {
     struct agent_perf *p = a->perf;
@@ -112,7 +112,7 @@ static void answer(struct agent *a, uint32_t step, enum perf_outcome outcome, co
     send_row(a, &row);
 }
 
-/* Numbers, one behind the other. */
+/* Numbers, one after the other. */
 static size_t read_work(const char *text, uint32_t work[PERF_ARRIVALS])
 {
     size_t count = 0;
@@ -137,7 +137,7 @@ static void name_hop(const struct agent *a, const char *address, char name[INET6
     }
 }
 
-/* RATE/NARROW/HOP/HOP…, one behind the other. */
+/* RATE/NARROW/HOP/HOP…, one after the other. */
 static void read_ways(const struct agent *a, char *text, struct ways_row *w,
                       Foliot__V1__PerfRow *row)
 {
@@ -162,7 +162,7 @@ static void read_ways(const struct agent *a, char *text, struct ways_row *w,
     }
 }
 
-/* Of a test of memory. False: it is none of its lines. */
+/* Reads the result of a test of memory. False: the line is something else. */
 static bool read_memory(const char *text, Foliot__V1__PerfRow *row, char words[PERF_WORDS_SIZE])
 {
     if (sscanf(text, "memory rate %" SCNu64 " runs %" SCNu32 " spread %" SCNu32, &row->rate,
@@ -285,7 +285,7 @@ static void read_task(const Foliot__V1__PerfStep *s, struct perf_task *ret)
     }
 }
 
-/* NULL, or why not, in words. */
+/* Returns NULL, or the reason of the refusal. */
 static const char *begin(struct agent *a, const Foliot__V1__Perf *w)
 {
     struct agent_perf *p = a->perf;
@@ -355,7 +355,7 @@ static int on_readable(sd_event_source *source, int fd, uint32_t events, void *c
         if (!p->told) {
             read_result(a);
         }
-        p->told = true; /* it may still wait for others, who are not done */
+        p->told = true; /* it may still wait for other ranks that are not done */
         p->used = 0;
     }
     if (n <= 0) {
@@ -364,7 +364,7 @@ static int on_readable(sd_event_source *source, int fd, uint32_t events, void *c
     return 0;
 }
 
-/* False: one of them has left the fleet meanwhile, and the other ranks use as many as the plan has. */
+/* False: a NIC has left the fleet meanwhile, and the other ranks use the plan's number of NICs. */
 static bool name_nics(const struct agent *a, const struct perf_task *s, char *text, size_t size)
 {
     size_t used = 0;
@@ -379,15 +379,16 @@ static bool name_nics(const struct agent *a, const struct perf_task *s, char *te
     return true;
 }
 
-/* Whole seconds that leave time for the test itself: who waits for longer is ended before it can tell for what. */
+/* The rank's patience: whole seconds that leave time for the test itself. A rank that waited longer would be ended before it
+ * could report its reason. */
 static int patience_of(const struct agent_perf *p)
 {
     const int64_t left = p->step_ns - END_NS - p->timed_ms * NS_PER_MS;
     return left > NS_PER_S ? (int)(left / NS_PER_S) : 1;
 }
 
-/* Of the step that begins: when its pair looks where a way is narrow, from now, and for how long. The turns of all pairs fill
- * what is left of the step after trains and traces; fleet time keeps them apart. */
+/* For the step that begins: the time from now until its pair looks where a way is narrow, and the time that it has for that.
+ * After trains and traces, the turns of all pairs fill the rest of the step. Fleet time keeps them apart. */
 static void find_turn(struct agent *a, const struct perf_task *s, int *ret_in_ms, int *ret_ms)
 {
     const struct agent_perf *p = a->perf;
@@ -480,7 +481,7 @@ static bool job_is_here(struct agent *a)
     return agent_job_runs(a);
 }
 
-/* ---- whose the links are ---- */
+/* ---- use of links ---- */
 
 bool agent_traffic_explained(const struct agent *a)
 {
@@ -506,7 +507,7 @@ static void count_links(struct agent *a)
     }
 }
 
-/* Who may be harmed, of whom no page of a job tells; NULL: nobody. */
+/* A use of this host that no page of a job explains, in words; NULL: none. */
 static const char *stranger(const struct agent *a)
 {
     const int64_t users = agent_gpu_users(a);
@@ -522,7 +523,7 @@ static const char *stranger(const struct agent *a)
                                  : NULL;
 }
 
-/* The step that it is time for; those before it that never began are told as such. */
+/* Begins the step that is due. Earlier steps that never began are reported as failed. */
 static void next_step(struct agent *a, int64_t now)
 {
     struct agent_perf *p = a->perf;
@@ -555,7 +556,7 @@ static void next_step(struct agent *a, int64_t now)
             return;
         }
     }
-    p->timeless = p->ending = false; /* what is due next is told by what comes from here on */
+    p->timeless = p->ending = false; /* for the next step only what happens from now on counts */
 }
 
 static void mind_step(struct agent *a)
@@ -579,7 +580,7 @@ static void mind_step(struct agent *a)
     }
 }
 
-/* A plan is the controller's as long as it can end it. */
+/* A plan is held only as long as the controller can end it. */
 static void mind_controller(struct agent *a)
 {
     if (plan_is_alone(&a->perf->plan, a->settings.beat_ms, a->now)) {
@@ -604,7 +605,7 @@ void agent_perf_round(struct agent *a)
     }
     if (!agent_fleet_ns(a, a->now, &now)) {
         p->timeless = true;
-        return; /* steps that pass meanwhile are told of when it is known again */
+        return; /* missed steps are reported when fleet time is known again */
     }
     if (p->program.fd < 0 && now >= p->begin_ns) {
         next_step(a, now);

@@ -157,7 +157,7 @@ int instance_take(struct store *s)
     return r < 0 ? r : save(s, &n);
 }
 
-/* ---- what agents tell ---- */
+/* ---- agents' tokens ---- */
 
 static bool read_token(const struct controller *c, const void *token, size_t size,
                        struct instance_start *ret)

@@ -50,7 +50,7 @@ struct instance {
 
 enum instance_verdict { INSTANCE_GO_ON, INSTANCE_STOP };
 
-/* Reads the store. -ESTALE, logged: this controller was told of a newer one; c->is_copy is set. */
+/* Reads the store. -ESTALE, logged: a host reported a newer controller; c->is_copy is set. */
 MUST_CHECK int instance_load(struct controller *c);
 /* This controller serves from now on. The generation is on the disk before any answer has it. */
 MUST_CHECK int instance_begin(struct controller *c);
