@@ -46,7 +46,7 @@ def program(*words):
 
 
 def side_by_side(work, items):
-    """What that work gives for each, one a processor: only for figures that are simulated, for those of time are of a machine that is idle."""
+    """Runs the work for each item, one for each processor. Only for simulated figures: figures of time need an idle machine."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(work, items))
 

@@ -1,8 +1,8 @@
-/* badstart.bpf.c: an unlucky draw of ports, at a leaf's ports to its hosts: until UNTIL_NS all connections between two hosts
- * are put on one uplink, whatever their ports. A connection stays where it was put. Later ones go to any uplink, by chance, as
- * ports would have it. Compiled and attached by balance.py; the mark that it leaves chooses the route.
+/* badstart.bpf.c: an unlucky draw of ports, at a leaf's ports to its hosts: until UNTIL_NS all connections between two hosts are
+ * put on one uplink, whatever their ports are. A connection stays on its uplink. Later ones get any uplink, at random, as with
+ * random ports. Compiled and attached by balance.py. The mark that it sets selects the route.
  *
- * FIRST_HOST, LAST_HOST: this leaf's own. DRAW: which uplink is whose. */
+ * FIRST_HOST, LAST_HOST: this leaf's own. DRAW: a number that selects the uplink of each two hosts. */
 #include "uplinks.bpf.h"
 
 struct {
@@ -10,10 +10,10 @@ struct {
     struct flow *key;
     __u32 *value;
     int (*max_entries)[16384];
-    int (*pinning)[1]; /* by name: the leaf's ports share it */
+    int (*pinning)[1]; /* pinned by name: the leaf's ports share it */
 } foliot_uplinks SECTION(".maps");
 
-/* Of two hosts, one way. */
+/* The uplink of two hosts, in one direction. */
 static __u32 drawn(const struct flow *flow)
 {
     __u32 x = (__u32)flow->source[1] << 16 | (__u32)flow->destination[1] << 8 | DRAW;

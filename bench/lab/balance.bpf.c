@@ -1,11 +1,9 @@
-/* balance.bpf.c: what a switch with dynamic load balancing does, at a leaf's ports to its hosts: each
- * flowlet goes by the uplink with the shortest queue. Compiled and attached by balance.py; the mark
- * that it leaves chooses the route.
+/* balance.bpf.c: plays a switch with dynamic load balancing, at a leaf's ports to its hosts: each flowlet takes the uplink with
+ * the shortest queue. Compiled and attached by balance.py. The mark that it sets selects the route.
  *
- * Queues are kept here, one an uplink, filled by what is sent and drained at the uplink's very rate:
- * exact and known at once, which no switch has: an upper bound of what switches do. FIRST_HOST,
- * LAST_HOST: this leaf's own; RATE_MBPS, BUFFER_BYTES of an uplink; SLOW_UPLINK (or -1) has a tenth
- * of the rate. */
+ * It keeps a queue for each uplink. Sent packets fill the queue, and the uplink's exact rate drains it. So its length is exact
+ * and known at once, which it is in no switch: this is an upper bound of what switches do. FIRST_HOST, LAST_HOST: this leaf's
+ * own. RATE_MBPS, BUFFER_BYTES: of an uplink. SLOW_UPLINK (or -1) has a tenth of the rate. */
 #include "uplinks.bpf.h"
 
 #define GAP_NS 10000000ULL
@@ -22,7 +20,7 @@ struct leaf {
     struct bpf_spin_lock lock;
     __u32 reserved;
     __u64 at_ns;
-    __u64 queue_ns[UPLINKS]; /* how long until what waits there has left */
+    __u64 queue_ns[UPLINKS]; /* time until everything that waits there has left */
 };
 
 struct {
@@ -30,7 +28,7 @@ struct {
     struct flow *key;
     struct flowlet *value;
     int (*max_entries)[4096];
-    int (*pinning)[1]; /* by name: the leaf's ports share them */
+    int (*pinning)[1]; /* pinned by name: the leaf's ports share them */
 } foliot_flowlets SECTION(".maps");
 struct {
     int (*type)[BPF_MAP_TYPE_ARRAY];
