@@ -1,6 +1,6 @@
-"""bench_rows.py: what a row of `make bench` is worth: for tools/run-bench and tools/bench-table.
+"""bench_rows.py: the state of a row of `make bench`, for tools/run-bench and tools/bench-table.
 
-A must without a value is missed. A row that is older than the code that it is about is stale: it counts neither as met nor as missed.
+A must without a value is missed. A row that is older than its code is stale: it counts neither as met nor as missed.
 """
 import functools
 import re
@@ -14,7 +14,7 @@ JOB = ["src/core/failover", "src/core/traffic", "src/transport", "src/plugin"]
 CONTROLLER = ["src/service/controller", "src/platform/store", "src/platform/http", "src/core/fleet", "proto"]
 BRAIN = ["src/core/brain", "src/core/fleet", "src/core/alert", "src/core/finding", "sim/fleet_world.c", "sim/incident_world.c"]
 LOCATE = ["src/base", "src/stats", "src/core/fleet/locate*", "bench/locate_world.c", "bench/truth_locate.c"]
-# Beginning of a row's id, code that it is about. The longest that fits counts.
+# The beginning of a row's id, and the code of such rows. The longest match counts.
 PATHS = {
     "alert.": ["src/core/alert", "src/service/alert"],
     "audit.": ["src/core/audit", "src/service/audit", "src/service/inspect", "test/audit", "bench/audit.py", "bench/lab/audit_harm.py", "bench/audit_trials.c", "bench/audit_fleets.c", "bench/audit_matrix.c", "bench/audit_search.c", "bench/audit_outlier.c"],
@@ -45,19 +45,19 @@ PATHS = {
 
 
 def about(name):
-    """The code that a row is about; none: not told, and never stale."""
+    """The code of a row. Without it the row is never stale."""
     fitting = [prefix for prefix in PATHS if name.startswith(prefix)]
     return PATHS[max(fitting, key=len)] if fitting else []
 
 
 def held(row, goal):
-    """Does the value reach that goal?"""
+    """True if the value reaches that goal."""
     value, better = row["value"], row.get("better") or "lower"
     return value <= goal if better == "lower" else value >= goal if better == "higher" else value == goal
 
 
 def missed(row):
-    """A must that isn't reached, or that has no value."""
+    """True for a must that isn't reached, or that has no value."""
     must = row.get("must")
     return must is not None and (row.get("value") is None or not held(row, must))
 
@@ -79,7 +79,7 @@ def code_of(top, blob):
 
 @functools.lru_cache(maxsize=None)
 def changed(top, commit, *paths):
-    """Is that code not as it was then, or of a commit that isn't here? A comment is no code. None: nobody can tell."""
+    """True if that code was different then, or if the commit isn't here. A comment is no code. None: it isn't known."""
     def git(*words):
         return git_at(top, *words)
 
@@ -96,7 +96,7 @@ def changed(top, commit, *paths):
 
 
 def stale(row, top):
-    """Its code has changed since it was measured."""
+    """True if its code has changed since the measurement."""
     commit, paths = (row.get("commit") or "").split("-dirty")[0], about(str(row.get("id", "")))
     return bool(commit and paths) and changed(top, commit, *paths) is True
 

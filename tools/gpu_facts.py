@@ -1,14 +1,14 @@
-"""gpu_facts.py: facts of NVIDIA's GPUs as foliot-inspect reads them, against nvidia-smi's own query: for tools/gpu-check.
+"""gpu_facts.py: facts of NVIDIA's GPUs as foliot-inspect reads them, compared with nvidia-smi's own query: for tools/gpu-check.
 
-A fact is equal if both have the same value, or both say that the GPU does not have it. What changes meanwhile (errors, reasons for a lower
-clock) is read three times. Not compared, for no query has it: gpu.runtime, gpu.nvlinks, gpu.replays, gpu.fabric.
+A fact is equal if both have the same value, or if for both the GPU doesn't have it. Values that change meanwhile (errors, reasons
+for a lower clock) are read three times. Not compared, because no query has it: gpu.runtime, gpu.nvlinks, gpu.replays, gpu.fabric.
 """
 import json
 import subprocess
 
 ON = {"Disabled": "0", "Enabled": "1"}.get
 ROWS, GPUS = "--query-remapped-rows=gpu_bus_id,", "--query-gpu=pci.bus_id,"
-# The query, its fields (a driver knows the first or the other one), and what they are as the fact has it.
+# The query, its fields (a driver has the first or the other one), and the conversion to the fact's value.
 QUERIES = {
     "gpu.driver": (GPUS, ["driver_version"], str),
     "gpu.model": (GPUS, ["name"], str),
@@ -27,13 +27,13 @@ QUERIES = {
 
 
 def address(text):
-    """00000000:1B:00.0 as files have it."""
+    """00000000:1B:00.0 in the form of sysfs."""
     domain, rest = text.split(":", 1)
     return f"{int(domain, 16):04x}:{rest.lower()}"
 
 
 def ask(smi, fact):
-    """{address: value as the fact has it, or "absent"}; None: this nvidia-smi knows no such field."""
+    """{address: value as the fact has it, or "absent"}; None: this nvidia-smi has no such field."""
     option, fields, form = QUERIES[fact]
     for field in fields:
         done = subprocess.run([smi, option + field, "--format=csv,noheader,nounits"], capture_output=True, text=True, timeout=120, check=False)
@@ -66,7 +66,7 @@ def once(inspect, smi):
 
 
 def compare(inspect, smi="nvidia-smi"):
-    """How many facts were compared, those that differ each time (as `once` has them), and those without a field."""
+    """Returns the number of compared facts, those that differ each time (as `once` has them), and those without a field."""
     pairs, untold = once(inspect, smi)
     differ = {at: pair for at, pair in pairs.items() if pair[0] != pair[1]}
     for _ in range(2):
