@@ -1,4 +1,4 @@
-"""fleet.py: what the controller's tests share: hosts as network namespaces on one bridge, agents and a controller in them."""
+"""fleet.py: shared by the controller's tests: hosts as network namespaces on one bridge, with agents and a controller in them."""
 import contextlib
 import ctypes
 import http.client
@@ -20,15 +20,15 @@ import openapi
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
 IO_S = 60      # of one answer
-PATIENCE, LEAST_S = 8, 60  # what takes a second here may take eight where others run beside us; anybody may stand still for some seconds
+PATIENCE, LEAST_S = 8, 60  # what takes a second alone may take eight beside other tests; any process may pause for some seconds
 PAUSE = {"report": "60s", "beat": "20s"}  # the test plays the hosts: a pause of this machine isn't their silence
 
 
-TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} UTC"  # as people read it, wherever
+TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} UTC"  # the form of a time in any text for people
 
 
 def odd_times(text):
-    """Times of day that are neither that nor RFC 3339's. Addresses have colons, too."""
+    """Times of day in any other form than that or RFC 3339's. Addresses have colons, too."""
     rest = re.sub(TIME + r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "", text)
     return re.findall(r"(?<![\dA-Fa-f:.])\d\d:\d\d:\d\d(?![\dA-Fa-f:])", rest)
 
@@ -38,7 +38,7 @@ def run(*command, check=True, **options):
 
 
 def program(name):
-    """A server to talk to: installed, or unpacked by `tools/install-deps test`."""
+    """A server for the tests: installed, or unpacked by `tools/install-deps test`."""
     top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     unpacked = os.path.join(top, "build", "deps", "prometheus", "usr", "bin", name)
     return shutil.which(name) or (unpacked if os.access(unpacked, os.X_OK) else None)
@@ -99,7 +99,7 @@ class Process:
 
 
 class Fleet(unittest.TestCase):
-    """Each test has a folder, namespaces c (controller) and h0 … h3, and processes that end with it."""
+    """Each test has a folder, namespaces c (controller) and h0 … h3, and processes that end with the test."""
     HOSTS = 3
     spec = openapi.Validator()
     AGENT = CONTROLLER = FOLIOT = None
@@ -171,7 +171,7 @@ class Fleet(unittest.TestCase):
             return file.read()
 
     def wait(self, true, seconds, what):
-        """Until true() is; `seconds` is what it takes on a quiet machine, PATIENCE times that is waited, and never less than LEAST_S."""
+        """Waits for true(). `seconds` is what it takes on an idle machine. It waits PATIENCE times that, and at least LEAST_S."""
         seconds = max(seconds * PATIENCE, LEAST_S)
         end = time.monotonic() + seconds
         while True:
@@ -185,12 +185,12 @@ class Fleet(unittest.TestCase):
     # ---- the controller ----
 
     def command(self, *arguments, check=True):
-        """A foliot-controller command line, beside or without a running one."""
+        """Runs a foliot-controller command, beside or without a running controller."""
         return run("ip", "netns", "exec", self.space("c"), self.CONTROLLER, "--config", self.path("controller.yaml"),
                    *arguments, check=check)
 
     def init(self, uses=10, extra="", report="1s", beat="300ms", address="10.90.0.1"):
-        """report: three of them without a word are silence; long where a slow machine's pauses must be none."""
+        """report: a host is silent after three missing reports; it is long if a slow machine's pauses must not count."""
         self.write("controller.yaml", f"data_dir: {self.path('data')}\nlisten: 10.90.0.1:7638\n"
                    f"api_listen: 127.0.0.1:7639\nreport: {report}\nbeat: {beat}\n{extra}" +
                    ("" if "record_mib" in extra else "record_mib: 256\n"))
@@ -243,8 +243,8 @@ class Fleet(unittest.TestCase):
         return self.get(f"/api/v1/events?limit=1000&{query}")["items"]
 
     def at_once(self, request, count):
-        """(status, head) of each answer to `count` equal requests on one connection. All are sent before the first answer is read: a
-        machine that pauses gives no allowance back in between."""
+        """Sends `count` equal requests on one connection, all before the first answer is read, so that a machine that pauses
+        refills no quota in between. Returns (status, head) of each answer."""
         sock = connect(self.space("c"), "127.0.0.1", 7639)
         sender = threading.Thread(target=sock.sendall, args=(request.encode() * count,))
         sender.start()
@@ -284,7 +284,7 @@ class Fleet(unittest.TestCase):
         return agents
 
     def ask(self, name, what="status"):
-        """The agent's own answer, on its socket; one that has just been started may not listen yet."""
+        """The agent's own answer, on its socket. A new agent may not listen yet."""
         def connected():
             client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             client.settimeout(IO_S)
@@ -302,7 +302,7 @@ class Fleet(unittest.TestCase):
         return answer
 
     def check_metrics(self, text):
-        """OpenMetrics: every sample belongs to the family above it, each once, names and units as they should be."""
+        """OpenMetrics: every sample belongs to the family above it, each once, with right names and units."""
         lines = text.decode().split("\n")
         self.assertEqual(lines[-2:], ["# EOF", ""])
         families, seen, family, kind = set(), set(), None, None
@@ -323,7 +323,7 @@ class Fleet(unittest.TestCase):
                 seen.add((match[1], match[2]))
         return seen
 
-    # ---- agents that are not ours ----
+    # ---- agents that the test plays ----
 
     def tls(self, certificate=None, key=None, i=0):
         """A TLS connection to the agents' port, out of h<i>."""
@@ -350,14 +350,14 @@ class Fleet(unittest.TestCase):
         return within(self.space("c"), lambda: socket.create_server((address, port)))
 
     def place_context(self, certificate=None, key=None):
-        """TLS as somebody in the controller's place would offer it: with its own certificate, or another."""
+        """TLS as an impostor in the controller's place would offer it: with the controller's certificate, or another."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate or self.path("data", "server.pem"), key or self.path("data", "server.key"))
         return context
 
     @contextlib.contextmanager
     def in_the_place(self):
-        """The first connection to somebody in the place of a stopped controller, with its certificate."""
+        """The first connection to an impostor in the place of a stopped controller, with its certificate."""
         with self.listen("10.90.0.1", 7638) as server:
             server.settimeout(IO_S)
             plain, _ = server.accept()

@@ -121,7 +121,7 @@ class Validator:
             self.fail(place, f"{len(rule) - len(why)} of {len(rule)} forms fit: {'; '.join(why)}")
 
     def answer(self, method, path, status, content):
-        """Checks one JSON answer; which route it was is found by the path."""
+        """Checks one JSON answer. The path shows its route."""
         for route, operations in self.spec["paths"].items():
             pattern = re.sub(r"\{\w+\}", "[^/]+", route)
             if re.fullmatch(pattern, path.split("?")[0]) and method.lower() in operations:

@@ -15,12 +15,12 @@ def last_tag():
 
 
 def commit_before(count):
-    """On the main line; empty where the history doesn't go back as far."""
+    """The commit so many steps back on the main line; empty if the history is shorter."""
     return git("rev-list", "--first-parent", "--max-count=1", f"--skip={count}", "HEAD")
 
 
 def build(commit, folder, targets):
-    """Its build folder; or None, and why it can't be had. Ninja looks at what an earlier call left in `folder`."""
+    """Its build folder, or None with the reason. Ninja reuses what an earlier call left in `folder`."""
     tree = os.path.join(folder, "tree")
     steps = [] if os.path.exists(tree) else [["git", "clone", "-q", "--shared", "--no-checkout", TOP, tree]]
     steps += [["git", "-C", tree, "checkout", "-q", "--detach", commit],

@@ -54,7 +54,7 @@ class TestAlerts(fleet.Fleet):
         return self.hook.of(kind="incident", **fields)
 
     def foliot(self, *arguments, status=0):
-        """The command line, in the controller's namespace."""
+        """Runs the command line in the controller's namespace."""
         done = subprocess.run(["ip", "netns", "exec", self.space("c"), self.FOLIOT, "alerts", *arguments], text=True, check=False,
                               capture_output=True, env=dict(os.environ, FOLIOT_TOKEN=self.admin))
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
@@ -131,7 +131,8 @@ class TestAlerts(fleet.Fleet):
 
     @staticmethod
     def with_its_files(program):
-        """Debian's reads a file at /usr/share: of an unpacked one, there in the mounts that `ip netns exec` gives it for itself."""
+        """Debian's program reads a file in /usr/share. For an unpacked one the file is put there, in the mounts that `ip netns
+        exec` makes for it."""
         share = os.path.join(os.path.dirname(os.path.dirname(program)), "share")
         if os.path.exists("/usr/share/prometheus/alertmanager/default.tmpl") or not os.path.exists(f"{share}/prometheus/alertmanager"):
             return (program,)
@@ -177,7 +178,7 @@ class TestAlerts(fleet.Fleet):
         self.assertEqual(headers["Idempotency-Key"], body["key"])
         self.assertIn("h1/nic0: link is down", body["text"])
         self.assertTrue(body["link"].startswith("https://foliot.example:7639/#/alerts?incident="))
-        # It lasts: now somebody is woken, once, of the same incident.
+        # It lasts: now one page is sent, for the same incident.
         self.wait(lambda: self.notices(event="worse", page=True), 8, lambda: controller.log())
         number = body["incident"]
         incident = self.get(f"/api/v1/incidents/{number}")
@@ -185,7 +186,7 @@ class TestAlerts(fleet.Fleet):
         self.assertTrue(any(a["rule"] == "link-down" and a["nic"] == "h1/nic0" for a in self.get("/api/v1/alerts")["items"]))
         self.assertGreater(len(self.get("/api/v1/alert-rules")["items"]), 20)
         self.assertIn(b"foliot_alert_pages_total 1", self.get("/metrics"))
-        # Acknowledged, by an operator only, and in the audit trail.
+        # Acknowledged: only an operator may, and the audit trail has it.
         viewer = self.request("POST", "/api/v1/tokens", {"name": "eve", "role": "viewer"})[2]["token"]
         self.assertEqual(self.request("POST", f"/api/v1/incidents/{number}", {"acknowledge": True}, token=viewer)[0], 403)
         self.assertEqual(self.request("POST", f"/api/v1/incidents/{number}", {"acknowledge": True})[0], 200)
@@ -221,7 +222,7 @@ class TestAlerts(fleet.Fleet):
         self.assertEqual([s["why"] for s in self.get("/api/v1/silences")["items"]], ["new cables"])
         self.assertEqual(self.request("DELETE", f"/api/v1/silences/{silence['id']}")[0], 200)
         self.wait(lambda: self.notices(event="opened", cause="h1/nic1"), 5, lambda: controller.log())
-        # A file with a mistake is refused; the rules before it stay, and its refusal is an alert.
+        # A file with a mistake is refused; the earlier rules stay, and an alert reports it.
         self.write("alerts.yaml", ALERTS + "rulez: []\n")
         controller.process.send_signal(signal.SIGHUP)
         controller.wait_log(r"alerts.yaml:\d+:1: expected one of the keys")

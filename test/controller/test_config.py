@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The fleet's configuration: applied, tried by some, taken back by itself; observe reaches the switch that jobs read.
+"""The fleet's configuration: applied, tried by some hosts, taken back automatically; `observe` reaches the switch that jobs read.
 usage: test_config.py CONTROLLER AGENT FOLIOT"""
 import http.client
 import os
@@ -42,7 +42,7 @@ class Agents(threading.Thread):
                     self.beat(i, report)
                 except (OSError, http.client.HTTPException):
                     pass  # no controller at the moment
-                except AssertionError as error:  # refused: seen in the test's message if it matters
+                except AssertionError as error:  # refused: the test's message shows it if it matters
                     self.trouble = str(error)
 
     def beat(self, i, report):
@@ -70,7 +70,7 @@ class TestConfig(fleet.Fleet):
         return self.host(name)["config"]["version"]
 
     def switch(self, name):
-        """As a job reads it."""
+        """The switch as a job reads it."""
         with open(self.path(f"run-{name}", "switch.page"), "rb") as file:
             magic, version, word = struct.unpack("<8sQQ", file.read(24))
         self.assertEqual((magic, version), (b"FOSWTCH1", 1))
@@ -101,7 +101,7 @@ class TestConfig(fleet.Fleet):
         self.wait(lambda: [self.switch(f"h{i}") for i in range(3)] == ["observe"] * 3, 3, lambda: str(self.config()))
         self.wait(lambda: self.config()["hosts_observing"] == 3, 3, lambda: str(self.config()))
         self.assertIn("OBSERVE since", self.foliot("show"))
-        # It outlives the controller, and an agent's restart without one.
+        # It survives the controller, and an agent's restart without one.
         c.stop()
         agents[2].stop()
         agents[2] = self.agent(2)
@@ -129,7 +129,7 @@ class TestConfig(fleet.Fleet):
         history = self.foliot("history")
         self.assertRegex(history, r"(?m)^3 +active .*back to version 1$")
         self.assertRegex(history, r"(?m)^2 +replaced ")
-        # Mistakes have a place, and change nothing.
+        # Mistakes are reported with their place, and change nothing.
         for text, words in (("mode: sideways\n", ":1:7: expected one of"), ("ring_peers: 13\n", "expected an even number"),
                             ("ring_peers: 2\n", "expected a whole number from 4 to 24"), ("beat: 1h\n", ":1:7: expected"),
                             ("unknown: 1\n", "expected one of the keys"), ("mode: [", "1:")):
@@ -156,7 +156,7 @@ class TestConfig(fleet.Fleet):
         return wire.fields(settings[0]) if settings else None
 
     def test_text_of_another_version(self):
-        """A stored text with one value that this version refuses: the rest of it holds, above all the mode."""
+        """A stored text has one value that this version refuses: the rest of it holds, above all the mode."""
         c = self.start(report="20s", beat="10s")
         self.join(0)
         self.foliot("apply", self.write("x.yaml", "mode: observe\nflap_limit: 5\nring_peers: 12\n"))
@@ -174,7 +174,7 @@ class TestConfig(fleet.Fleet):
         c.wait_log(r"another version of Foliot: .*a whole number from 4 to 24, found '2': the rest of it is in force")
 
     def test_canaries_that_stay_well(self):
-        """Agents of our own making: what a slow machine does to real ones is no sign of anything."""
+        """The test plays the agents: pauses of a slow machine would look like signs of trouble."""
         self.start(report="20s", beat="10s")
         for i in range(3):
             self.join(i)
@@ -207,7 +207,7 @@ class TestConfig(fleet.Fleet):
         self.foliot("apply", self.write("base.yaml", "flap_limit: 7\n"))
         self.all_run(1)
         file = self.write("next.yaml", "flap_limit: 9\n")
-        # The canary's agent dies: it falls silent.
+        # The canary's agent dies: it becomes silent.
         self.foliot("apply", file, "--canary", "5%", "--watch", "600s")
         canary = self.config()["trial"]["hosts"][0]
         i = int(canary[1:])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The controller as operators, agents and strangers meet it. usage: test_controller.py CONTROLLER AGENT FOLIOT"""
+"""The controller as operators, agents and strangers use it. usage: test_controller.py CONTROLLER AGENT FOLIOT"""
 import http.client
 import json
 import os
@@ -75,10 +75,10 @@ class TestFleet(fleet.Fleet):
         self.assertIn('foliot_host_sensors_off{host="h0"} 1', metrics)
         self.assertIn('foliot_host_nics_unwatched{host="h0"} 0', metrics)
         self.assertIn('foliot_hosts_by_mode{mode="none"} 1', metrics)
-        # a path that a rollup no longer has anything of isn't as it was
+        # a path without packets in a rollup doesn't keep its old values
         table = (wire.fixed64(1, 9) + wire.packed(2, [0] * 4) + wire.packed(3, [1] * 4) + wire.packed(4, range(7640, 7644)) +
                  wire.data(5, bytes(32)))
-        # an agent of before reports the last delays of a path that is silent or dead as if they were measured now
+        # an older agent repeats the last delays of a silent or dead path as if they were measured now
         rollup = (wire.fixed64(1, 9) + wire.packed(2, [65] * 4, True) + wire.packed(3, [65] * 4, True) + wire.packed(4, [0, 7, 0, 9]) +
                   wire.packed(5, [1, 3, 0, 4]))
 
@@ -128,7 +128,7 @@ class TestFleet(fleet.Fleet):
         self.assertEqual(controller.stop(), 0)
 
     def matrices(self):
-        """The matrix now, at this instant out of the store, and in bytes; long before there is none."""
+        """The matrix now, at this instant from the store, and in bytes; and at a time long ago, when there was none."""
         pairs = [(a, b) for a in range(4) for b in range(4) if a // 2 != b // 2]
         now = self.wait(lambda: (m := self.get("/api/v1/latency")) and sum(c[2] is not None for c in m["cells"]) == len(pairs) and m, 15,
                         lambda: str(self.get("/api/v1/latency")))
@@ -199,7 +199,7 @@ class TestFleet(fleet.Fleet):
         b.wait_log("answers 403: not allowed")
         b.stop()
         self.assertEqual([h["name"] for h in self.get("/api/v1/hosts")["items"]], ["h0"])
-        # a new one in its place has new numbers, and h0 goes on
+        # a new host in its place has new numbers, and h0 goes on
         token = fleet.run(*command, "token", env=environment).stdout.split()[-1]
         shutil.rmtree(self.path("state-h1"))
         os.unlink(self.path("h1.yaml"))
@@ -220,7 +220,7 @@ class TestFleet(fleet.Fleet):
         self.assertIn("the token was used already", again.stderr)
         self.join(0)  # the same host, whose answer may have been lost
         shutil.rmtree(self.path("state-h0"))
-        other = self.join(0, check=False)  # but not somebody else under its name
+        other = self.join(0, check=False)  # but no other host under its name
         self.assertIn("a host h0 is a member already, with another key", other.stderr)
         wrong = self.token[:10] + ("A" if self.token[10] != "A" else "B") + self.token[11:]
         self.assertIn("the token is unknown", self.join(2, token=wrong, check=False).stderr)
@@ -316,7 +316,7 @@ class TestFleet(fleet.Fleet):
         self.assertEqual(post(wire.bomb(1 << 20), Content_Encoding="zstd"), 400)
         self.assertEqual(post(b"x", path="/agent/v1/nothing"), 404)
         self.assertIn(self.oversize(own), (413, None))
-        # a bad report inside a good batch is taken and counted: it would come again for ever
+        # a bad report inside a good batch is taken and counted: otherwise it would come again for ever
         for n, sealed in enumerate((b"no zstd", wire.bomb(64 << 20), wire.zstd(b"\xff\xff\xff")), 1):
             status, body = self.post("/agent/v1/report", wire.batch([(n, b"")], oldest=n, sealed=lambda _: sealed), **own)
             self.assertEqual((status, wire.fields(body)[2]), (200, [n]))
@@ -348,7 +348,7 @@ class TestFleet(fleet.Fleet):
 
     def test_links_sorted_and_looked_for(self):
         self.start(**fleet.PAUSE)
-        order = [10, 2, 1]  # natural: h2 before h10
+        order = [10, 2, 1]  # natural order: h2 before h10
         for space, index in enumerate(order):
             self.join(space, name=f"h{index}")
 
@@ -366,7 +366,7 @@ class TestFleet(fleet.Fleet):
         self.assertEqual(names("q=H10%20down"), ["h10/nic1"])
         self.assertEqual(names("q=h1/%20RAIL1"), ["h1/nic1"])
         self.assertEqual(names("q=nobody&sort=nic"), [])
-        # pages of it, one after the other, are all of it
+        # all pages together, one after the other, are the whole list
         seen, cursor = [], "0"
         while cursor is not None:
             page = self.get(f"/api/v1/links?sort=nic&limit=3&cursor={cursor}")
@@ -409,7 +409,7 @@ class TestFleet(fleet.Fleet):
             report = wire.report(covers=1000, extra=wire.data(11, wire.job_process("4711", n, 3)))
             self.assertEqual(self.post("/agent/v1/report", wire.batch([(102, report)], oldest=102), **self.identity(f"h{n}"))[0], 200)
         self.assertEqual([(j["job"], j["processes"]) for j in self.get("/api/v1/jobs")["items"]], [("4711", 3)])
-        c.stop(signal.SIGKILL)  # the last minutes may be gone, the job isn't
+        c.stop(signal.SIGKILL)  # the last minutes may be lost, the job isn't
         self.controller()
         self.assertEqual(self.get("/api/v1/jobs/4711")["past"]["rate_bps"][apart:apart + len(inner)], inner)
 
@@ -438,7 +438,7 @@ class TestFleet(fleet.Fleet):
         self.assertEqual(len(detail["flows"]), 4)
         self.assertEqual([flow["reason"] for flow in detail["flows"] if flow["state"] == "down"], ["carrier", "carrier"])
         past, covers = detail["past"], 10**10
-        open_ns = self.get("/api/v1/status")["now_utc_ns"] - covers  # reports of what ended later may still come
+        open_ns = self.get("/api/v1/status")["now_utc_ns"] - covers  # reports about what ended later may still come
         self.assertEqual({rate for i, rate in enumerate(past["rate_bps"], 1) if past["from_utc_ns"] + i * past["step_ns"] > open_ns} - {None}, set(), past)
         self.assertEqual(self.request("GET", "/api/v1/jobs/12")[0], 404)
 
@@ -452,7 +452,7 @@ class TestFleet(fleet.Fleet):
         self.assertIn("no agent has reported such a job lately", foliot("12").stderr)
         self.assertIn("no flow stands out", foliot("compare", "4711", "9@h1").stdout)
 
-        # two faults within a minute are one restart avoided; one more later is another; a move to another path is none
+        # two faults within a minute count as one avoided restart; one more later is another; a change of the path is none
         def failover(at, reason="carrier"):
             return wire.job_event("failover", "4711", 0, 2, "job 4711, rank 0 on h0: lane 1 failed", lane=1, reason=reason, at=at)
         minute = 60 * 10**9
@@ -480,7 +480,7 @@ class TestFleet(fleet.Fleet):
         names = [job["job"] for job in self.get("/api/v1/jobs")["items"]]
         self.assertTrue(all(len(name) < 72 and "\x1b" not in name for name in names), names)
 
-        # the same job twice, its ranks on each other's host the second time: flows go by their ranks
+        # the same job twice; the second time its ranks are on each other's hosts: flows are compared by ranks
         def run(job, n, rank):
             delay = 94000 if rank else 4000
             return wire.data(11, wire.job_process(job, rank, 2, pid=9 - rank, flows=[wire.job_flow(f"h{1 - n}", 3, delay)]))
@@ -507,10 +507,10 @@ class TestFleet(fleet.Fleet):
             return [e["detail"]["text"] for e in reversed(self.events(kind="link"))]
         self.assertEqual(send([1, 2], 1), 2)
         self.assertEqual(send([1, 2, 3], 1), 3)
-        self.assertEqual(send([5], 4), 3)  # 4 is there: that first
+        self.assertEqual(send([5], 4), 3)  # 4 exists: that must come first
         c.stop(signal.SIGKILL)
         c = self.controller()
-        self.assertEqual(send([3, 4, 5], 3), 5)  # what was acknowledged is remembered
+        self.assertEqual(send([3, 4, 5], 3), 5)  # acknowledged numbers are kept
         self.assertEqual(texts(), [f"77.{n}" for n in range(1, 6)])
         self.assertEqual(send([9], 9), 9)
         self.assertEqual([e["detail"] for e in self.events(word="history-gap")], [{"reports_missing": 3}])
@@ -532,13 +532,13 @@ class TestFleet(fleet.Fleet):
                 time.sleep(0.3)
         kept = self.ask("h1")["controller"]["reports_waiting"]
         self.wait(lambda: self.ask("h1")["controller"]["reports_waiting"] > kept, 3, "a report with the last of them")
-        agents[1].stop(signal.SIGKILL)  # and what waits outlives the agent
+        agents[1].stop(signal.SIGKILL)  # and waiting reports survive the agent
         agents[1] = self.agent(1)
         time.sleep(1)
         self.controller()
         agents[0].wait_log("answers again", 12)
 
-        def told():  # what a restarted agent finds of its links, and what it counts, are events of other words
+        def told():  # a restarted agent reports its links and counts as events of other words
             found = [e for e in reversed(self.events(kind="link", host="h1")) if e["word"] in ("down", "up")]
             return len(found) >= 2 * flaps and found
         events = self.wait(told, 12, lambda: str(self.events(kind="link")))

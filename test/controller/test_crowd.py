@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Many connections and many streams: the API is there for others all the same. usage: test_crowd.py CONTROLLER AGENT FOLIOT"""
+"""Many connections and many streams: the API still answers other clients. usage: test_crowd.py CONTROLLER AGENT FOLIOT"""
 import contextlib
 import os
 import re
@@ -43,7 +43,7 @@ class TestCrowd(fleet.Fleet):
     # ---- streams ----
 
     def test_streams_that_their_readers_closed(self):
-        """More of them than there are places, and connections of one address; nothing happens in the fleet meanwhile."""
+        """More streams than there are places, and than one address may have. Meanwhile nothing happens in the fleet."""
         self.start()
         token, opened = self.make_token("v"), 0
         while opened < 10 * TOKEN_MAX:
@@ -182,7 +182,7 @@ class TestCrowd(fleet.Fleet):
         return self.controller()
 
     def test_what_an_answer_takes_is_the_tokens_time(self):
-        """The thread reads rows, the loop reads what is in them: that takes longest."""
+        """The thread reads rows, the loop decodes their content: that takes longest."""
         self.events(10000, "job", '{"job":"j","user":1,"text":[' + 1000 * "1," + "1]}")
         token = self.make_token("v")
         self.wait(lambda: self.request("GET", "/api/v1/savings", token=token)[0] == 429, 20, "its end")
@@ -190,7 +190,8 @@ class TestCrowd(fleet.Fleet):
     # ---- questions about everything ----
 
     def test_a_question_about_everything_holds_up_nobody(self):
-        """A filter that fits nothing makes the store look at all events; others are answered meanwhile. FOLIOT_TEST_EVENTS: how many."""
+        """A filter that matches nothing makes the store read all events; other clients are answered meanwhile.
+        FOLIOT_TEST_EVENTS: how many."""
         rows = int(os.environ.get("FOLIOT_TEST_EVENTS", "600000"))
         c = self.start()
         self.join(0)
@@ -204,12 +205,12 @@ class TestCrowd(fleet.Fleet):
         self.controller()
         for path in ("/api/v1/events?word=nothing", "/api/v1/findings?kind=rdma-port", "/api/v1/savings", "/api/v1/events?after=0&kind=job"):
             others, took, worst = 0, 0.0, 0.0
-            # each by a token of its own: on a busy machine one question takes longer than a token has time for
+            # each with a token of its own: on a busy machine one request takes longer than a token's allowance
             token = f"Host: x\r\nAuthorization: Bearer {self.make_token(path, 'admin')}\r\n\r\n"
             slow, quick = (fleet.connect(self.space("c"), "127.0.0.1", 7639) for _ in range(2))
             slow.sendall(f"GET {path} HTTP/1.1\r\n{token}".encode())
             begin = time.monotonic()
-            while not select.select([slow], [], [], 0)[0]:  # how often another is answered before it
+            while not select.select([slow], [], [], 0)[0]:  # counts other answers before its own
                 sent = time.monotonic()
                 quick.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
                 self.assertTrue(quick.recv(4096).startswith(b"HTTP/1.1 200 "))
@@ -218,7 +219,7 @@ class TestCrowd(fleet.Fleet):
             took = time.monotonic() - begin
             self.assertTrue(slow.recv(4096).startswith(b"HTTP/1.1 200 "))
             print(f"{rows} events: {path}: {took * 1e3:.0f} ms, meanwhile {others} others answered, the slowest in {worst * 1e3:.1f} ms")
-            if "finding" not in path:  # there are none: nothing to look through
+            if "finding" not in path:  # there are none: nothing to search
                 self.assertGreater(others, 3, path)
             slow.close()
             quick.close()

@@ -25,7 +25,7 @@ class TestDoor(fleet.Fleet):
     # ---- the Unix socket ----
 
     def curl(self, path, *more, token=None, user=0):
-        """Status and body by the Unix socket, as that user."""
+        """Status and body over the Unix socket, as that user."""
         headers = ["-H", f"Authorization: Bearer {token}"] if token else []
         done = subprocess.run(["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups", "curl", "-s", "-m", str(fleet.IO_S),
                                "--unix-socket", self.socket, "-w", "\n%{http_code}", *headers, *more, f"http://localhost{path}"],
@@ -51,14 +51,14 @@ class TestDoor(fleet.Fleet):
         self.assertEqual(self.curl("/api/v1/tokens", token=viewer)[0], 403)  # a client with a token has the token's role
         self.assertEqual(self.curl("/api/v1/status", token="fla_wrong")[0], 401)
         self.assertEqual(self.curl("/api/v1/status", user=65534)[0], 0)  # may not connect
-        os.chmod(self.socket, 0o666)  # as for a member of its group
+        os.chmod(self.socket, 0o666)  # as if it were a member of its group
         self.assertEqual(self.curl("/api/v1/status", user=65534)[0], 401)
         self.assertEqual(self.curl("/api/v1/status", user=65534, token=viewer)[0], 200)
-        # foliot goes there by FOLIOT_API, and needs no token of root's
+        # foliot finds it by FOLIOT_API, and root needs no token
         env = {k: v for k, v in os.environ.items() if not k.startswith("FOLIOT")} | {"FOLIOT_API": f"unix:{self.socket}"}
         done = subprocess.run([self.FOLIOT, "config", "--token-file", self.path("none")], capture_output=True, text=True, check=False, env=env)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-        # what a killed one left is no hindrance; one that listens is left alone
+        # a killed controller's socket is no obstacle; a controller that listens isn't disturbed
         c.stop(9)
         self.assertTrue(os.path.exists(self.socket))
         again = self.controller()
@@ -96,7 +96,7 @@ class TestDoor(fleet.Fleet):
         self.assertIn("health: expected one of unknown|ok|warn|bad", self.request("GET", "/api/v1/hosts?health=good")[2]["error"]["message"])
 
     def test_a_misspelled_parameter_is_refused(self):
-        """It would be no filter at all: all hosts would seem stale."""
+        """It would have no effect as a filter: all hosts would seem stale."""
         self.start()
         tried = 0
         for path, methods in self.spec.spec["paths"].items():
@@ -162,7 +162,7 @@ class TestDoor(fleet.Fleet):
                 return answer.decode()
 
     def test_what_could_be_read_in_two_ways_is_refused(self):
-        """Each is followed by another request: it must not be answered, neither as a second one nor as a body."""
+        """Each is followed by another request: that must not be answered, neither as a second request nor as a body."""
         self.start()
         good = f"Host: x\r\nAuthorization: Bearer {self.admin}\r\n"
         second = f"GET /api/v1/tokens HTTP/1.1\r\n{good}Connection: close\r\n\r\n"
@@ -228,7 +228,7 @@ class TestDoor(fleet.Fleet):
             self.assertEqual(json.dumps(body), plain)
             if encoding is not None:
                 self.assertLess(int(headers["Content-Length"]), len(plain) / 3)
-            # known already, by whichever encoding
+            # unchanged, in any encoding
             again = self.request("GET", path, headers={"If-None-Match": headers["ETag"], "Accept-Encoding": accept})
             self.assertEqual(again[0], 304)
         status, headers, _ = self.request("GET", "/healthz", headers={"Accept-Encoding": "gzip"})

@@ -28,7 +28,7 @@ def element(kind, a, b=None):
 
 
 def way(sender, receiver, port):
-    """Routers from NIC to NIC: hosts hang on leaf i % 3 with both NICs."""
+    """Routers from NIC to NIC: both NICs of host i are on leaf i % 3."""
     a, b = sender // 2 % 3, receiver // 2 % 3
     return [a] if a == b else [a, 3 + port % 2, b]
 
@@ -56,7 +56,7 @@ class TestFaults(fleet.Fleet):
                 wire.packed(10, [r + 1 for w in ways for r in w]) + b"".join(wire.data(11, name) for name in ROUTERS))
 
     def say(self, host, events=()):
-        """A report of now, its time by a clock that goes on."""
+        """A report of now. Its time is from a clock that runs on."""
         self.numbers[host] += 1
         states = [DEAD if self.lost(*p) else ALIVE for p in self.paths(host)]
         rollup = wire.fixed64(1, 99) + wire.packed(2, [65] * len(states), True) + wire.packed(3, [65] * len(states), True) + wire.packed(5, states)
@@ -100,7 +100,7 @@ class TestFaults(fleet.Fleet):
         sender = lambda s, r, port: s == 3                                                    # h1's second NIC can't send
         self.broken = [trunk, sender]
         at = time.monotonic_ns()
-        # each host alone takes it for something else: its own trunk, the spine; one NIC of many
+        # each host alone takes it for something else: its own trunk, the spine, one of many NICs
         for host in (1, 2, 4, 5):
             own = element(TRUNK, place(AT_LEAF, host % 3), place(AT_SPINE, 1))
             said = [finding(1, 0, 2 * host, 7641, own if host < 3 else element(SPINE, place(AT_SPINE, 1)), host < 3, at)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""An audit of a fleet through its controller: hosts are asked, read themselves by foliot-inspect, are judged together; what is
-shown to whom; over a restart; what can't be looked at. usage: test_inspection.py CONTROLLER AGENT FOLIOT INSPECT"""
+"""An audit of a fleet through its controller. Hosts are asked, read themselves by foliot-inspect, and are judged together. What
+each caller sees; a restart; hosts that can't be read. usage: test_inspection.py CONTROLLER AGENT FOLIOT INSPECT"""
 import contextlib
 import json
 import os
@@ -31,7 +31,7 @@ class TestInspection(fleet.Fleet):
     HOSTS = 6
 
     def members(self, *numbers):
-        """Each reads a machine that is a tree of files."""
+        """Each host reads a machine that is a tree of files."""
         for i in numbers:
             machine.build(self.path(f"root-h{i}"), machine.files("roce", i + 1))
             self.join(i)
@@ -81,7 +81,7 @@ class TestInspection(fleet.Fleet):
             return store.execute(text).fetchall()
 
     def never_looked_at(self, agents):
-        """The first audit is stopped before a host answers: none passes its gate by it."""
+        """The first audit is stopped before a host answers: no host passes its gate by that."""
         self.hold(agents, *agents)
         run = self.request("POST", RUNS, {})[2]["run"]
         self.assertEqual(self.foliot("stop", run)[0], 0)
@@ -97,8 +97,8 @@ class TestInspection(fleet.Fleet):
         before = run["run"]
         bodies = self.rows("SELECT count(DISTINCT hash) FROM host_part WHERE part <> 'now'")[0][0]
         parts = self.rows("SELECT count(*) FROM host_part WHERE part <> 'now'")[0][0]
-        self.assertLess(bodies, parts)  # hosts of one kind share
-        # one host's driver is another, and one NIC's port is down
+        self.assertLess(bodies, parts)  # hosts of one kind share parts
+        # one host has another driver, and a port of one NIC is down
         self.change(3, "/proc/sys/kernel/osrelease", "6.8.0-58-generic\n")
         self.change(4, "/sys/class/infiniband/mlx5_1/ports/1/state", "2: INIT\n")
         status, run = self.audit()
@@ -108,7 +108,7 @@ class TestInspection(fleet.Fleet):
         self.changed(before, run["run"])
         found = [r for r in run["results"] if r["check"] == "cfg.sw.kernel" and r["host"] == "h3"][0]
         self.assertEqual((found["found"], found["remedy"] is not None), ("6.8.0-58-generic", True), found)
-        # what is as it was, was not sent again
+        # unchanged parts were not sent again
         self.assertLess(self.rows("SELECT count(*) FROM host_part WHERE part <> 'now'")[0][0], parts + 6)
         return run
 
@@ -122,7 +122,7 @@ class TestInspection(fleet.Fleet):
                                  ("h4", "port.state", "mlx5_1/1", "4: ACTIVE", "2: INIT")}, diff)
         self.assertLessEqual({("h3", "cfg.sw.kernel", "pass", "fail"), ("h4", "be.link.active", "pass", "fail")},
                              {(r["host"], r["check"], r["was"], r["is"]) for r in diff["results"]})
-        # A reader that was late on a busy machine makes a result unknown, and no fact another.
+        # If a reader was late on a busy machine, a result becomes unknown, but no fact changes.
         self.assertEqual({r["host"] for r in diff["results"] if "unknown" not in (r["was"], r["is"])}, {"h3", "h4"}, diff)
         events = [e for e in self.events(kind="host", word="fact-changed")]
         self.assertEqual({(e["host"], e["detail"]["fact"], e["detail"]["is"]) for e in events},
@@ -136,7 +136,7 @@ class TestInspection(fleet.Fleet):
     OF_FLEET = {"node.history"}
 
     def one_evaluator(self, run):
-        """`foliot audit show` of the facts that the controller judged by: each result is the same, to the last byte."""
+        """`foliot audit show` of the facts by which the controller judged: each result is the same, to the last byte."""
         folder = self.path("sheets")
         os.makedirs(folder)
         for i in range(self.HOSTS):
@@ -151,7 +151,7 @@ class TestInspection(fleet.Fleet):
         self.assertEqual((status, told(run["results"])), (1, told(results)))
         self.assertGreaterEqual(len(told(results)), 2)
         checks, order, marks = [c["check"] for c in run["checks"]], ("fail", "unknown", "warn", "pass", "skip"), {}
-        for r in results:  # passes are kept as the worst of a check
+        for r in results:  # of passes only the worst status of a check is kept
             at = r["check"], r["host"]
             marks[at] = min(marks.get(at, 4), order.index(r["status"]))
         for n in self.get(f"{RUNS}/{run['run']}/nodes")["items"]:
@@ -222,7 +222,7 @@ class TestInspection(fleet.Fleet):
         self.write("audit.yaml", "version: 1\n")
 
     def not_read(self, agents):
-        """An agent that can't read, one that is gone, one of the version before: each with its reason, and never a pass."""
+        """An agent that can't read, one that is gone, one of the version before: each has its reason, and none passes."""
         agents[5].stop(signal.SIGKILL)
         self.gone = ("h5",)
         self.wait(lambda: self.host("h5")["freshness"] == "stale", 15, lambda: str(self.host("h5")))
@@ -247,7 +247,7 @@ class TestInspection(fleet.Fleet):
         os.rename(self.path("elsewhere"), self.path("root-h2"))
 
     def every_nic(self):
-        """h5 is gone: its cells have that reason, all others are measured or have one of their own."""
+        """h5 is gone: its cells have that reason. All others are measured, or have a reason of their own."""
         self.wait(lambda: all(self.host(f"h{i}")["clock"]["status"] == "SYNCED" for i in range(5)), 30, lambda: str(self.host("h0")))
         def measured():  # all agents may have had no processor at their rounds
             out = self.foliot("run", "--fleet", "--matrix", "--json")[1]
@@ -278,7 +278,7 @@ class TestInspection(fleet.Fleet):
         self.assertEqual(self.request("POST", RUNS, {"matrix": True, "family": 5})[0], 400)
 
     def hold(self, agents, *numbers):
-        """These hosts stand still while all but h5 are live: no audit of them ends."""
+        """These hosts pause while all but h5 are live: no audit of them ends."""
         self.heard()
         for i in numbers:
             agents[i].process.send_signal(signal.SIGSTOP)
@@ -309,7 +309,7 @@ class TestInspection(fleet.Fleet):
         return controller
 
     def stopped(self, agents):
-        """h4 has answered, h0 and h1 have not. It is judged by that, and takes nothing from the gate."""
+        """h4 has answered, h0 and h1 have not. The audit is judged by that, and doesn't change the gate."""
         before = {h: self.foliot("gate", "--fleet", h) for h in ("h0", "h1", "h4")}
 
         def answered():
@@ -371,7 +371,7 @@ FAILS = ("fe.reach", "fe.path_mtu")  # by real packets: test/audit/test_shown.py
 
 
 class TestFrontEnd(TestInspection):
-    """Real packets over the network by which the agents talk to the controller."""
+    """Real packets over the network between agents and controller."""
     HOSTS = 6
     test_audit = None
 
@@ -388,16 +388,16 @@ class TestFrontEnd(TestInspection):
         run = self.audit()[1]
         self.assertEqual(self.marks(run), {"fe.reach": all_pass, "fe.path_mtu": all_pass, "node.history": all_pass}, run["results"])
         others = [f"10.90.0.{10 + i}/32" for i in range(self.HOSTS) if i != 2]
-        for address in others:  # a filter that swallows
+        for address in others:  # a filter that drops packets
             self.ip("h2", "route", "add", "blackhole", address)
         status, run = self.audit()
         self.assertEqual((status, self.of(run, "fail")), (1, {(FAILS[0], "h2")}), run["results"])
         self.assertEqual({host for host, mark in self.marks(run)["fe.reach"].items() if mark == "P"} & {"h2"}, set())
-        self.assertEqual(self.marks(run)["fe.path_mtu"]["h2"], "U")  # nothing comes back for short ones either
+        self.assertEqual(self.marks(run)["fe.path_mtu"]["h2"], "U")  # short ones aren't answered either
         self.assertEqual(self.foliot("gate", "--fleet", "h2")[0], 2)
         for address in others:
             self.ip("h2", "route", "del", "blackhole", address)
-        # it takes no packet of the others' full size; its own go out
+        # it takes no packet of the others' full size; its own packets arrive
         self.ip("h2", "link", "set", "mgmt", "mtu", "1300")
         status, run = self.audit()
         self.assertEqual((status, self.of(run, "fail")), (1, {(FAILS[1], "h2")}), run["results"])
@@ -412,13 +412,13 @@ class TestFrontEnd(TestInspection):
 
 
 class TestInUse(TestInspection):
-    """Who uses a host, with a page of a job or without, is not disturbed by tests of bandwidth."""
+    """Tests of bandwidth don't disturb a program that uses a host, with or without the page of a job."""
     HOSTS = 3
     test_audit = None
 
     @staticmethod
     def programs(agent):
-        """Tests that it runs now."""
+        """The tests that it runs now."""
         found = set()
         with contextlib.suppress(OSError), open(f"/proc/{agent.process.pid}/task/{agent.process.pid}/children", encoding="utf-8") as file:
             for child in file.read().split():
@@ -458,12 +458,12 @@ class TestInUse(TestInspection):
             self.assertEqual(under & self.programs(agents[0]), set())
             job.stop()
             found = {r["reason"] for r in self.get(f"{RUNS}/{run}/results?limit=1000&host=h0&check=be.bw.pair")["items"]}
-            return found == {"preempted"}  # else it came between two tests, or none began in time
+            return found == {"preempted"}  # else it came between two tests, or no test began in time
         self.wait(tried, 30, agents[0].log)
         agents[0].wait_log("a job begins: an audit's test is ended")
 
     def left_alone(self, controller, agents):
-        """Nobody could end these tests any more: they end by themselves."""
+        """No controller could end these tests any more: they end by themselves."""
         run = self.begin_tests()
         self.wait(lambda: any(self.programs(agent) for agent in agents.values()), 30, agents[1].log)
         controller.process.send_signal(signal.SIGSTOP)
@@ -477,13 +477,13 @@ class TestInUse(TestInspection):
         self.wait(lambda: self.has_ended(run), 30, lambda: str(self.get(f"{RUNS}/{run}")))
 
     def pairs(self):
-        """{host: (reason, note)} of a run of tests. No host has the program that would make them."""
+        """{host: (reason, note)} of a run of tests. No host has the program for them."""
         def told():
             status, out = self.foliot("run", "--fleet", "--bandwidth", "--json")
             run = json.loads(out)
             self.assertEqual((status in (1, 3), run["state"], run["tests_why"]), (True, "done", None), out[:500])
             found = {r["host"]: (r["reason"], r["note"]) for r in run["results"] if r["check"] == "be.bw.pair"}
-            late = ("no processor", "no fleet time", "silent")  # what a busy machine does, and no verdict of this test
+            late = ("no processor", "no fleet time", "silent")  # effects of a busy machine, which aren't judged here
             return not any(word in (note or "") for _, note in found.values() for word in late) and found
         return self.wait(told, 30, "tests that begin in time")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Alerts of audits, by the rules that are built in: each is fired, and is over when its cause is; a bad leaf is one incident.
+"""Alerts of audits, by the built-in rules: each fires, and ends with its cause. A bad leaf is one incident.
 usage: test_inspection_alerts.py CONTROLLER AGENT FOLIOT"""
 import os
 import sys
@@ -46,7 +46,7 @@ class TestAlerts(own_hosts.OwnHosts):
         self.speak(i, self.sheet(run, look, *((part, text, b"") for part, text in lines.items())))
 
     def audit(self, of):
-        """All hosts answer; of: what is special about the sheet of host i."""
+        """All hosts answer. of: the special values in the sheet of host i."""
         def begun():
             self.speak_all()
             run = self.request("POST", RUNS, {})[2].get("run")

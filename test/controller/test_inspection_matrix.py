@@ -36,7 +36,7 @@ class TestAgain(own_hosts.OwnHosts):
         return self.say(self.said[i], extra + clock, features=self.FEATURES, host=f"h{i}", fleet_ns=time.time_ns(), covers=1000)
 
     def tell(self, plan, late):
-        """Rows of all hosts of this plan: all of one delay; the host `late` receives later."""
+        """Rows of all hosts of this plan, all with one delay. The host `late` receives later."""
         name, nics, hosts, rails = plan[1][0], list(plan[5][0]), plan[3][0], plan[4][0]
         rounds = hosts - 1 + hosts % 2 + (rails - 1 + rails % 2) * hosts
         told = set()
@@ -48,7 +48,8 @@ class TestAgain(own_hosts.OwnHosts):
         return told
 
     def until(self, run, states, look=0):
-        """All hosts report, and answer this look, until the audit is so far: a host that pauses is left out as silent."""
+        """All hosts report, and answer this look, until the audit has come so far: a host that pauses would be left out as
+        silent."""
         def reached():
             for i in range(self.HOSTS):
                 if self.speak(i).get(14) and look:
@@ -100,7 +101,7 @@ class TestAgain(own_hosts.OwnHosts):
         self.tenant_counts_its_own()
 
     def tenant_counts_its_own(self):
-        """A tenant of two of six hosts: what its NICs have with strangers isn't in any number."""
+        """A tenant of two of six hosts: no number includes cells between its NICs and other tenants'."""
         run = self.get(RUNS)["items"][0]["run"]
         made = self.request("POST", "/api/v1/tokens", {"name": "tenant", "role": "viewer", "scope": "h0,h1"})[2]["token"]
         whole, own = self.get(f"{RUNS}/{run}/matrix"), self.get(f"{RUNS}/{run}/matrix", token=made)
@@ -110,7 +111,7 @@ class TestAgain(own_hosts.OwnHosts):
         self.assertEqual({n["sent"] for n in own["nics"]}, {5 * self.NICS})
         self.assertEqual([own[key] for key in ("rounds", "round_us", "near_ns", "far_ns", "limit_ns")], [None] * 5)
         self.assertNotIn(None, [whole[key] for key in ("rounds", "round_us", "limit_ns")])
-        # Nor of an accepted audit, beside its host's facts.
+        # The same for an accepted audit, beside its host's facts.
         self.assertEqual(self.request("POST", "/api/v1/audit/baselines", {"run": str(run), "name": "as delivered"})[0], 200)
         whole, own = (self.get("/api/v1/audit/hosts/h0/facts", token=t)["accepted"] for t in (self.admin, made))
         self.assertIn("matrix", {f["fact"] for f in whole["facts"]}, whole)
@@ -133,7 +134,7 @@ class TestAgain(own_hosts.OwnHosts):
 
         def begin_all():
             run = real()
-            self.speak(4, status=0)  # as late as can be: a minute later it is young no more
+            self.speak(4, status=0)  # as late as possible: a minute later it is no longer young
             self.speak(4)
             return run
         self.begin_all = begin_all
@@ -173,7 +174,7 @@ class TestMeanwhile(TestAgain):
         return (self.OS,)
 
     def drive(self, run, there, late=4, hosts=None):
-        """Hosts report, and answer what they are asked, until that is so."""
+        """Hosts report, and answer each request, until there() holds."""
         def step():
             for i in hosts or range(self.HOSTS):
                 told = self.speak(i)

@@ -58,7 +58,7 @@ class TestOff(own_hosts.OwnHosts):
         return self.wait(begun, 30, lambda: str(self.get(RUNS)))
 
     def answer(self, i, run, fields):
-        """A host reports, and answers of what it is asked these fields."""
+        """A host reports, and answers these fields of its requests."""
         told = self.speak(i)
         for field, plans in ((LOOK, self.looks), (MATRIX, self.matrices), (PERF, self.tests)):
             if field in told:
@@ -79,7 +79,7 @@ class TestOff(own_hosts.OwnHosts):
         return told
 
     def drive(self, run, state, fields=(LOOK, MATRIX, PERF), also=None):
-        """All hosts report, and answer these, until the audit is so far; also: and that is so."""
+        """All hosts report, and answer these fields, until the audit has come so far, and also() holds."""
         def reached():
             told = [self.answer(i, run, fields) for i in range(self.HOSTS)]
             return self.get(f"{RUNS}/{run}")["state"] == state and (also is None or also(told))
@@ -90,7 +90,7 @@ class TestOff(own_hosts.OwnHosts):
         return {(n["host"], n["note"]) for n in self.get(f"{RUNS}/{run}/matrix")["nics"]}
 
     def steps(self, i):
-        """Of its plan: (ranks, ways)."""
+        """(ranks, ways) of each step of its plan."""
         return [((f := wire.fields(step)).get(2, [0])[0], f.get(8, [0])[0]) for step in self.first_tests[i][6]]
 
     def test_one_of_three_is_off(self):
@@ -142,7 +142,7 @@ class TestOff(own_hosts.OwnHosts):
         self.assertEqual((self.drive(run, "done")["tests_why"], self.tests), ("such tests are switched off by anna", {}))
 
     def test_checks_meanwhile(self):
-        """It ends what sends its packets."""
+        """Switching a check off ends the sending of its packets."""
         self.begin_fleet()
         run = self.under_way({"matrix": True}, "measuring", MATRIX)
         self.assertEqual(self.matrices[0][13], [26])

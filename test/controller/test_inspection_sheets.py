@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Sheets and rows of an audit as a host of our own making sends them: strange, old, too many; audits that begin by themselves,
-switches, baselines, a full disk. usage: test_inspection_sheets.py CONTROLLER AGENT FOLIOT"""
+"""Sheets and rows of an audit from a host that the test plays: strange, old, too many. Audits that begin by themselves, switches,
+baselines, a full disk. usage: test_inspection_sheets.py CONTROLLER AGENT FOLIOT"""
 import contextlib
 import json
 import os
@@ -23,7 +23,7 @@ fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
 
 
 class TestSheets(own_hosts.OwnHosts):
-    """Sheets as a host of our own making sends them."""
+    """Sheets from a host that the test plays."""
     HOSTS = 3
 
     def test_strange(self):
@@ -41,7 +41,7 @@ class TestSheets(own_hosts.OwnHosts):
         # a hash of a part that was never sent: the controller asks for the whole sheet
         self.say(6, self.sheet(run, 1, ("os", b"", bytes(32))))
         self.assertEqual(wire.fields(self.say(7)[14][0])[3], [1])
-        # markup, a line that is none, one of a later release, a hash that isn't the content's
+        # markup, a broken line, a line of a later release, a hash that isn't the content's
         lines = b"os.kernel\tvalue\t\t<b>6.1</b>\t/x\nnonsense\nos.later\tvalue\t\t1\t/x\nos.uptime\tvalue\t\t99999\t/y\n\xff\0\t\n"
         self.say(8, self.sheet(run, 1, ("os", lines, b"\7" * 32), ("later", b"x", b""), ("now", b"os.uptime\tvalue\t\t5\t/y\n", b"")))
         self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 10, lambda: str(self.get(f"{RUNS}/{run}")))
@@ -67,7 +67,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertNotIn("\x1b", json.dumps(self.get(f"{RUNS}/{run}"), ensure_ascii=False))
 
     def test_kept_once(self):
-        """A sheet has rows of its own: the report that brought it is kept without it."""
+        """A sheet has rows of its own: the report with it is stored without it."""
         self.start()
         self.join(0)
         self.say(1, covers=1000)
@@ -94,7 +94,7 @@ class TestSheets(own_hosts.OwnHosts):
         return run
 
     def test_strange_rows(self):
-        """Rows of a matrix from hosts that lie: each is its own host's, of this plan, and of known words, or it is nothing."""
+        """Rows of a matrix from hosts that lie: a row counts only for its own host, with this plan, and with known words."""
         self.start()
         run = self.begin_matrix()
         self.assertNotIn(15, self.say(3, features=3, host="h1"))  # an agent of the version before gets no question that is new
@@ -106,7 +106,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.say(5, self.row(name + 1, nics[0] - 1, *good), features=7)                 # another plan
         self.say(6, self.row(name, nics[2] - 1, *good), features=7)                     # another host's NIC
         self.say(7, self.row(name, nics[0] - 1, b"\xff" * rounds, b"\xf7" * rounds, b"\xff\x7f" * rounds), features=7)
-        self.say(8, self.row(name, nics[0] - 1, *good), features=7)                     # once more: the first one stays
+        self.say(8, self.row(name, nics[0] - 1, *good), features=7)                     # a second time: the first one stays
         self.assertEqual(self.get(f"{RUNS}/{run}")["state"], "measuring")
         self.say(9, self.row(name, nics[1] - 1, *good), features=7)
         self.say(4, self.row(name, 0, b"", b"", b"", refused="no\x1b[2J<b>"), features=7, host="h1")
@@ -117,7 +117,8 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual({n["note"] for n in matrix["nics"]}, {None, "no\\x1b[2J<b>"}, matrix["nics"])
 
     def test_older_agent(self):
-        """An agent of before takes no part in tests, and its host's checks have that reason. With one of today there are no tests."""
+        """An agent of before takes no part in tests, and its host's checks have that reason. With only one present agent there
+        are no tests."""
         now, said, features = time.time_ns(), iter(range(1, 1000)), (31, 15, 31)
         self.start()
 
@@ -140,7 +141,8 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertNotIn(16, answers[1])
         plan = wire.fields(answers[0][16][0])
         steps = [wire.fields(step) for step in plan[6]]
-        self.assertEqual([(step[2], step.get(8)) for step in steps], 2 * [([2], None), ([2], [1])])  # of each NIC a pair, and its ways in the first turn
+        # for each NIC a pair, and its ways in the first turn
+        self.assertEqual([(step[2], step.get(8)) for step in steps], 2 * [([2], None), ([2], [1])])
         tell((0, 2), lambda _: wire.data(15, wire.fixed64(1, plan[1][0]) + wire.number(2, 2**32 - 1) + wire.number(3, 3) + wire.data(4, "no <way>")))
         self.done(run)
         for check in ("be.bw.path", "be.bw.pair"):
@@ -156,7 +158,7 @@ class TestSheets(own_hosts.OwnHosts):
         return run
 
     def test_who_leaves_while_tested(self):
-        """Nobody waits for its results, and its checks have that reason."""
+        """The audit doesn't wait for its results, and its checks have that reason."""
         now, said = time.time_ns(), iter(range(1, 1000))
         self.start(report="60s", beat="60s")
 
@@ -187,7 +189,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual(found["h0", "be.bw.pair"]["note"], "failed: no way", found["h0", "be.bw.pair"])
 
     def test_far_fleet_time(self):
-        """One host's word of fleet time doesn't name an audit that all later ones come before."""
+        """One host's wrong fleet time must not name an audit so that all later ones sort before it."""
         self.start()
         self.join(0)
         self.say(1, fleet_ns=2**63 - 1)
@@ -199,7 +201,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual(self.get(RUNS)["items"][0]["run"], str(second))
 
     def test_two_beside_a_third(self):
-        """Two audits are compared of which one is in memory, and makes room for the other."""
+        """Two audits are compared. One of them is in memory, and makes room for the other."""
         self.start()
         self.join(0)
         self.say(1)
@@ -227,7 +229,7 @@ class TestSheets(own_hosts.OwnHosts):
         return any(self.get(f"{RUNS}/{run}")["state"] == "done" for _ in range(50))
 
     def test_what_was_measured(self):
-        """Against the accepted audit, in a comparison of two, and judged anew with another limit."""
+        """Compared with the accepted audit, in a comparison of two, and judged again with another limit."""
         def parts(rate):
             return (("os", "os.product\tvalue\t\tMade up\t/x\n", b""), ("job", "test\tvalue\tallreduce-q4.txt\tallreduce-q4.txt\t/x\n", b""),
                     ("now", f"os.uptime\tvalue\t\t99999\t/y\ntest.rate\tvalue\tallreduce-q4\t{rate}\t/t\ntest.runs\tvalue\tallreduce-q4\t5\t/t\n", b""))
@@ -265,7 +267,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual((gate["status"], gate["reason"]), ("unknown", "stale"), gate)
 
     def test_many_devices(self):
-        """Results of one host that are more than the store reads back don't keep the controller from starting."""
+        """If a host has more results than the store reads back, the controller starts nevertheless."""
         controller = self.start()
         self.join(0)
         self.say(1)
@@ -366,7 +368,7 @@ class TestSheets(own_hosts.OwnHosts):
         def told(word):
             return sum(e["word"] == word for e in self.events(kind="host"))
         silent, heard = told("silent"), told("heard")
-        # an absence is counted from that event: what is shown of the host is up to a second ahead of it
+        # an absence is counted from that event: the host's shown state is up to a second ahead of it
         self.wait(lambda: told("silent") > silent, 30, lambda: str(self.host("h0")))
         time.sleep(1.2)  # not less than `returns`
         self.wait(lambda: self.speak() and told("heard") > heard, 30, "h0 is not heard again")
@@ -408,12 +410,12 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual(stopped["why"], "audits are switched off by anna: maintenance")
         status, _, answer = self.request("POST", RUNS, {})
         self.assertEqual((status, answer["error"]["code"]), (409, "audits-off"), answer)
-        self.settings("off: {hosts: [h0]}\n")  # refused: what was in force stays
+        self.settings("off: {hosts: [h0]}\n")  # refused: the earlier settings stay
         self.assertEqual(self.request("POST", RUNS, {})[2]["error"]["code"], "bad-settings")
         self.settings("")
 
     def baselines(self, run):
-        """Accepted by a person, dated; another run is compared with it; it outlasts the others."""
+        """A person accepts it, with the date. Another run is compared with it. It is kept longer than others."""
         paths = "/api/v1/audit/baselines"
         self.assertEqual(self.get(paths)["items"], [])
         self.assertEqual(self.request("GET", f"{RUNS}/latest/diff?with=baseline")[0], 404)
@@ -463,13 +465,13 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual(gates[1], gates[0])
         self.assertTrue(self.get("/api/v1/audit/hosts/h0/gate")["text"].startswith(gates[0] + ": "), gates)
         own = [int(r["run"]) for r in self.get(RUNS, token=made)["items"]]
-        # Nor is what a person has accepted of strangers.
+        # The same for what a person has accepted of other tenants' hosts.
         other = self.request("POST", "/api/v1/tokens", {"name": "other", "role": "viewer", "scope": "z-*"})[2]["token"]
         self.assertEqual(self.request("POST", "/api/v1/audit/baselines", {"run": str(run), "name": "as delivered"})[0], 200)
         self.assertEqual([[b["hosts"] for b in self.get("/api/v1/audit/baselines", token=t)["items"]] for t in (made, other)], [[1], []])
         strangers = int(self.request("POST", RUNS, {"hosts": ["h1"]})[2]["run"])
         self.assertEqual(self.request("DELETE", f"{RUNS}/{strangers}")[0], 200)
-        page = self.get(f"{RUNS}?limit={len(own)}", token=made)  # an audit of h1 alone is none to h0's tenant
+        page = self.get(f"{RUNS}?limit={len(own)}", token=made)  # h0's tenant can't see an audit of h1 alone
         self.assertEqual([int(r["run"]) for r in page["items"]], own)
         self.assertEqual(int(self.get(f"{RUNS}/latest", token=made)["run"]), run)
         for more in ("", "/results", "/nodes", "/diff?with=" + str(run), "/matrix"):

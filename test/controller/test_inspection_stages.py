@@ -21,7 +21,7 @@ CELLS = 6 * 10 * 2  # of six hosts with two NICs, both ways
 class Stages(matrix.TestMeanwhile):
     FEATURES, WISH = 23, {"matrix": True, "nccl": True}
     RATE, SLOW = 10 ** 10, 6 * 10 ** 9
-    slow = None  # a host: all that it takes part in carries less
+    slow = None  # a host: all tests with it carry less
     test_controller_killed_at_every_stage = test_hosts_that_leave_and_come = None
     tested = None  # hosts that get a plan; None: all
     hold = None  # (hosts, steps): these hosts report only the first steps of the plan
@@ -66,14 +66,14 @@ class TestStopped(Stages):
     WHY = "the audit was stopped: admin stopped it"
 
     def stop(self, run):
-        """By the command, which waits until what is there is judged."""
+        """Stops it by the command, which waits until the results are judged."""
         done = subprocess.run(["ip", "netns", "exec", self.space("c"), self.FOLIOT, "audit", "stop", str(run)], text=True, check=False,
                               capture_output=True, env=dict(os.environ, FOLIOT_TOKEN=self.admin, FOLIOT_API="http://127.0.0.1:7639"))
         self.assertEqual((done.returncode, done.stdout.splitlines()[:1]), (0, [f"audit {run}: admin stopped it"]), done.stdout + done.stderr)
         now = self.get(f"{RUNS}/{run}")
         self.assertEqual((now["state"], now["why"], now["matrix"], now["nccl"]), ("stopped", "admin stopped it", True, True), now)
         self.assertEqual(sum(now["counts"].values()), self.HOSTS, now)
-        self.assertEqual(now["counts"]["pass"], 0, now)  # no host was looked at whole
+        self.assertEqual(now["counts"]["pass"], 0, now)  # no host was completely measured
         covered = now["covered"]
         self.assertIn(f"  covered   {covered['sheets']['done']} of 6 sheets, {covered['cells']['done']} of {CELLS} cells of the matrix, "
                       f"{covered['tests']['done']} of {covered['tests']['of']} tests\n", done.stdout)
@@ -115,7 +115,7 @@ class TestStopped(Stages):
         self.unknown_tests(found, [f"h{i}" for i in range(6)])
 
     def test_in_the_tests(self):
-        """h4 is late in the matrix, and slow beside its first partner: once."""
+        """h4 is late in the matrix, and slow beside its first partner, once."""
         run = self.begin()
         self.hold = ((4, 5), 1)
         self.drive(run, lambda: self.state(run) == "testing" and self.tested_by)
@@ -140,7 +140,7 @@ class TestStopped(Stages):
         status, reason, note = self.results(run)["be.matrix.delay", "h4"]
         self.assertEqual((status, reason, note[:9]), ("unknown", "not_run", "it failed"), note)
         self.assertEqual(self.get(f"{RUNS}/{run}/matrix")["measured"], CELLS)
-        # h4, of which no second look came, has what the first one found: later looks are compared with it.
+        # h4 had no second look, so its facts of the first look are kept: later looks are compared with them.
         with sqlite3.connect(self.path("data", "store.db")) as store:
             self.assertEqual(store.execute("SELECT count(DISTINCT host) FROM host_part WHERE part = 'now'").fetchone()[0], self.HOSTS)
         whole = self.begin_again()
@@ -191,7 +191,7 @@ class TestKilled(Stages):
         return [key for key, group in self.tested_by.items() if len(group) == self.HOSTS]
 
     def test_controller_killed_in_the_tests(self):
-        """They begin again, with pairs, and find what they would have found."""
+        """They begin again, with pairs, and have the same result in the end."""
         self.begin_fleet()
         controller = self.running
         for stage in ("half of the first pairs have told", "collectives run"):

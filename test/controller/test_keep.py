@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What the controller keeps, lets go, and gets back: retention, a wrong clock, an old store. usage: test_keep.py CONTROLLER AGENT FOLIOT"""
+"""What the controller keeps, deletes, and gets back: retention, a wrong clock, an old store. usage: test_keep.py CONTROLLER AGENT
+FOLIOT"""
 import os
 import sqlite3
 import subprocess
@@ -22,7 +23,7 @@ class TestKeep(fleet.Fleet):
     HOSTS = 2
 
     def sql(self, text, rows=None):
-        """On the store, with the controller stopped (or reading only)."""
+        """Runs SQL on the store, while the controller is stopped (or only to read)."""
         with sqlite3.connect(self.path("data", "store.db")) as db:
             cursor = db.executemany(text, rows) if rows is not None else db.execute(text)
             return cursor.fetchall()
@@ -33,7 +34,7 @@ class TestKeep(fleet.Fleet):
                  [(at, '{"x":"' + "x" * size + '"}')] * count)
 
     def test_retention_gives_room_back(self):
-        """The file shrinks while the controller runs; a store that seems years old is let be."""
+        """The file shrinks while the controller runs. A store that seems years old isn't touched."""
         self.init(extra="keep: {events: 30d}\n")
         self.add_events(100, 400 * DAY, 50000)
         controller = self.controller()
@@ -49,7 +50,7 @@ class TestKeep(fleet.Fleet):
         self.wait(lambda: self.get("/api/v1/status")["store"]["file_bytes"] < begin / 2, 3, f"half of {begin}")
 
     def test_an_old_store_put_back(self):
-        """Agents have had lists of members by the numbers that would come next: they must not take the new ones for those."""
+        """Agents have had lists of members with the numbers that come next: they must not take the new lists for those."""
         controller = self.start()
         self.join(0)
         self.command("backup", self.path("old.db"))

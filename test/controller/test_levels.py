@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Service levels over reports of our own making. usage: test_levels.py CONTROLLER AGENT FOLIOT"""
+"""Service levels over reports that the test makes. usage: test_levels.py CONTROLLER AGENT FOLIOT"""
 import os
 import signal
 import subprocess
@@ -44,7 +44,7 @@ class TestLevels(fleet.Fleet):
         return done.stdout + done.stderr
 
     def say(self, i, delays, hops=(), loss=0):
-        """h<i> reports the paths into its nic0: {from NIC: p99 in ns}; and how far its own packets go."""
+        """h<i> reports the paths into its nic0, {from NIC: p99 in ns}, and the hops of its own packets."""
         pairs = sorted(delays)
         own = 2 * i
         table = (wire.fixed64(1, 99) + wire.packed(2, [own] * len(pairs)) + wire.packed(3, pairs) + wire.packed(4, [7640] * len(pairs)) +

@@ -27,7 +27,7 @@ class TestMeasure(fleet.Fleet):
 
     def setUp(self):
         super().setUp()
-        for i in range(self.HOSTS):  # two NICs on one bridge: each answers for its own address, or packets go to the wrong one
+        for i in range(self.HOSTS):  # two NICs on one bridge: each must answer for its own address only
             for key, value in (("arp_ignore", 1), ("arp_announce", 2)):
                 fleet.run("ip", "netns", "exec", self.space(f"h{i}"), "sysctl", "-qw", f"net.ipv4.conf.all.{key}={value}")
 
@@ -67,7 +67,8 @@ class TestMeasure(fleet.Fleet):
         self.assertEqual(self.request("GET", "/api/v1/measurements", token=tenant)[0], 403)
 
     def check(self, host, reached):
-        """Until reached(answer): an agent without a processor answers nothing, or too late; a clock out of step times nothing."""
+        """Repeats until reached(answer): an agent without a processor answers late or not at all, and a clock out of step gives
+        no delays."""
         text = ""
 
         def measured():
@@ -101,7 +102,8 @@ class TestMeasure(fleet.Fleet):
         return self.get("/api/v1/measurements")["items"][0]["id"]
 
     def test_measure(self):
-        # quiet ones joined last, so that NICs 0 to 5 are of h0 to h2; and late, for with them h0 to h2 are hardly a majority
+        # quiet hosts join last, so that NICs 0 to 5 are those of h0 to h2; and late, because with them h0 to h2 are hardly a
+        # majority
         self.start(report="5s", beat="1s")
         self.members(0, 1, 2)
         self.wait(lambda: all((self.host(f"h{i}") or {})["clock"]["status"] == "SYNCED" for i in range(3)), 20,
@@ -123,7 +125,8 @@ class TestMeasure(fleet.Fleet):
             return re.search("(?s)^(yes|no): .* probes on each, by 3 hosts", said[0])
         self.wait(whole, 20, lambda: said[0])
         number = self.matrix()
-        # One of its NICs loses what comes in: no, that NIC, that direction, and the other one is not blamed for it.
+        # One of its NICs loses received packets: the answer is no, with that NIC and that direction, and the other NIC isn't
+        # named.
         tc = ("ip", "netns", "exec", self.space("h2"), "tc")
         fleet.run(*tc, "qdisc", "add", "dev", "nic1", "clsact")
         fleet.run(*tc, "filter", "add", "dev", "nic1", "ingress", "bpf", "da", "bytecode", ONE_IN_THREE_DROPPED)
@@ -136,7 +139,8 @@ class TestMeasure(fleet.Fleet):
         self.bounded(number)
 
     def begun(self, host):
-        """A check of a minute by all, once they are heard: one that stands still for some seconds is unfit for the moment."""
+        """Begins a check of a minute by all hosts, once they are heard: a host that pauses for some seconds is unfit for the
+        moment."""
         def running():
             if not all(self.host(f"h{i}")["freshness"] == "live" for i in range(3)):
                 return None
@@ -161,7 +165,7 @@ class TestMeasure(fleet.Fleet):
                   lambda: str(self.get(f"/api/v1/measurements/{second['id']}")["hosts"]))
         self.request("DELETE", f"/api/v1/measurements/{second['id']}")
         self.assertEqual(self.request("GET", "/api/v1/measurements/999")[0], 404)
-        # To a tenant without a host in it there is none.
+        # A tenant without a host in it can't see it.
         nobody = self.request("POST", "/api/v1/tokens", {"name": "nobody", "role": "viewer", "scope": "z-*"})[2]["token"]
         self.assertEqual([self.request("GET", f"/api/v1/latency?measurement={number}", token=t)[0] for t in ("admin", nobody)], [200, 404])
         # The matrix is kept. The audit trail has both requests.
@@ -208,7 +212,7 @@ class TestWhoeverAsks(fleet.Fleet):
         agent = self.agent(0)
         self.wait(lambda: (self.host("h0") or {}).get("paths") is not None, 15, agent.log)
         controller.stop()
-        # plans, each sent again, and an older one after it: what is replayed is not even looked at
+        # plans, each sent again, and an older one after it: a replayed one is not even examined
         plans = [self.plan(kind, name) for name in (1 << 62, (1 << 62) + 9) for kind in (15, 16) for name in (name, name, name - 1)]
         self.serve(lambda _: plans.pop(0) if plans else None)
         for what in ("tests that the controller asks for are refused", "a matrix of all NICs that the controller asks for is refused"):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""test_members.py FOLIOT-CONTROLLER FOLIOT-AGENT FOLIOT: what may be in the fleet's list of members, at both ends.
+"""test_members.py FOLIOT-CONTROLLER FOLIOT-AGENT FOLIOT: which entries the fleet's list of members may have, at both ends.
 
-One host that agents refuse must not keep others from joining, nor agents from starting: it is refused when it joins; a list
-with such a host leaves every agent with the list before, which the operator is told.
+A host that agents would refuse must not keep others from joining, nor agents from starting: it is refused when it joins. If a
+list has such a host, every agent keeps its earlier list, and the operator gets a message.
 """
 import http.server
 import os
@@ -68,7 +68,7 @@ class Controller(threading.Thread):
         self.reply = wire.number(1, 1) + wire.data(4, wire.number(1, version) + hosts + other)
 
     def refused(self):
-        """Of the last report: what was refused, why, and which list is in force."""
+        """Of the last report: what was refused, the reason, and the list in force."""
         last = self.heard[-1] if self.heard else {}
         return last.get(20, [0])[0], last.get(19, [b""])[0].decode(), last.get(7, [0])[0]
 
@@ -80,7 +80,7 @@ class Members(fleet.Fleet):
         return self.read(self.path("x.csr"))
 
     def ask_to_join(self, host, *nics):
-        """As a host that checks nothing itself."""
+        """Asks as a host that checks nothing itself."""
         secret = self.token[4:47]
         body = wire.number(1, 1) + wire.data(2, secret) + wire.data(3, host) + wire.data(4, self.request_of(host)) + \
             b"".join(wire.data(5, n) for n in nics) + wire.data(6, "test")
@@ -92,7 +92,7 @@ class Members(fleet.Fleet):
         return fleet.run(self.AGENT, "--config", self.path(f"{host}.yaml"), "members").stdout
 
     def fill_store(self, count, leaf):
-        """NICs 2 to count, of hosts x1000 and so on with 15 each, made of the one that has joined."""
+        """Adds NICs 2 to count, of hosts x1000 and so on with 15 each, copied from the host that has joined."""
         with sqlite3.connect(self.path("data", "store.db")) as store:
             hosts = [row[1] for row in store.execute("pragma table_info(host)")]
             nics = [row[1] for row in store.execute("pragma table_info(nic)")]
@@ -224,11 +224,11 @@ class Members(fleet.Fleet):
         self.assertEqual(len(re.findall('host: "h1"', listed)), 2)
         self.assertEqual(len(re.findall('"h1": ', listed)), 1)
         self.assertNotIn("refused", agent.log())
-        # the whole list, as protocol 1 has it
+        # the whole list, in protocol 1
         status, body = self.post("/agent/v1/report", wire.batch(), **self.identity("h0"))
         hosts = [wire.fields(h) for h in wire.fields(wire.fields(wire.unsqueeze(body))[4][0])[2]]
         self.assertEqual([h[1][0] for h in hosts], [b"h0"] + [b"h1"] * 4)
-        self.assertEqual([len(h.get(3, [])) for h in hosts], [0, 0, 0, 0, 1])  # that report took its own out
+        self.assertEqual([len(h.get(3, [])) for h in hosts], [0, 0, 0, 0, 1])  # that report removed its own
         self.assertEqual(status, 200, c.log())
 
     def test_far_behind(self):
@@ -270,7 +270,7 @@ class Members(fleet.Fleet):
         agent = self.agent(0)
         agent.wait_log("fleet.yaml.members: expected a list of members as agents keep it, found .*damaged")
         self.wait(lambda: 'host: "h1"' in self.list_of("h0"), 10, agent.log)
-        os.truncate(self.path("state-h0", "fleet.yaml.members"), 0)  # somebody puts a backup back
+        os.truncate(self.path("state-h0", "fleet.yaml.members"), 0)  # an administrator restores a backup
         self.join(2)
         agent.wait_log("members, version .*: 6 NICs of 3 hosts")
         self.assertEqual(self.ask("h0", "mesh")["host"], "h0")
@@ -303,7 +303,8 @@ class Members(fleet.Fleet):
             impostor.stop()
 
     def test_keys_of_probes_reach_all(self):
-        """Each agent makes its key; all lists have it; it outlives the controller, and follows a host that is made anew."""
+        """Each agent makes its key, and all lists have it. It survives the controller, and follows a host that is installed
+        again."""
         c = self.start()
         agents = self.members(0, 1)
         own = {host: self.read(self.path(f"state-{host}", "pair.key")).strip() for host in ("h0", "h1")}
@@ -321,13 +322,13 @@ class Members(fleet.Fleet):
         self.controller()
         for i, agent in enumerate(agents):
             agent.stop()
-            os.unlink(self.path("state-h0", "pair.key")) if i == 0 else None  # a host made anew
+            os.unlink(self.path("state-h0", "pair.key")) if i == 0 else None  # a host that is installed again
             self.agent(i)
         self.wait(lambda: listed("h1").get("h0") not in (None, before["h0"]), 20, lambda: str(listed("h1")))
         self.assertEqual(listed("h1")["h1"], before["h1"])
 
     def test_a_key_that_changes_all_the_time(self):
-        """Each change gives every agent a new list to read: of one host a few an hour count."""
+        """Each change gives every agent a new list to read: for one host a few an hour are allowed."""
         c = self.start()
         agents = self.members(0, 1)
         self.wait(lambda: len(re.findall("[0-9a-f]{64}", self.list_of("h0"))) == 2, 20, c.log)
@@ -359,7 +360,7 @@ class Members(fleet.Fleet):
             return [i for i in self.get("/api/v1/incidents")["items"] if "list of members" in i["text"]]
         self.wait(told, 10, lambda: str(self.get("/api/v1/incidents")))
 
-        def newest(agent, list_):  # as a change, or whole where a slow agent has missed one
+        def newest(agent, list_):  # as a change, or the whole list if a slow agent has missed one
             self.wait(lambda: re.findall(r": (\d+ NICs of \d hosts)", agent.log())[-1:] == [list_], 8, agent.log)
         for agent in agents:
             newest(agent, "4 NICs of 2 hosts")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/openapi.yaml and our validator of it, judged by python3-jsonschema: somebody else's reading of JSON Schema."""
+"""docs/openapi.yaml and our validator of it, checked by python3-jsonschema, an independent implementation of JSON Schema."""
 import copy
 import glob
 import os
@@ -13,7 +13,7 @@ import openapi  # noqa: E402
 
 
 def places(value, path=()):
-    """Each place in a value, and what is there."""
+    """Each place in a value, and its content."""
     yield path, value
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, sub in inside:
@@ -21,7 +21,7 @@ def places(value, path=()):
 
 
 def spoilt(value):
-    """The value with one thing wrong, again and again: gone, or of another kind."""
+    """The value with one error, again and again: a missing part, or a part of another kind."""
     for path, found in places(value):
         if not path:
             continue
@@ -42,7 +42,7 @@ class TestOpenapi(unittest.TestCase):
         self.spec = openapi.Validator()
 
     def test_every_operation_says_what_may_come(self):
-        """A generated client names its functions by operationId; what any request may be answered is there for each."""
+        """A generated client names its functions by operationId. Each operation lists the answers that any request may get."""
         seen = set()
         for path, item in self.spec.spec["paths"].items():
             for method, operation in item.items():

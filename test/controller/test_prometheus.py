@@ -125,7 +125,7 @@ class TestPrometheus(fleet.Fleet):
         # what changes arrives
         self.ip("c", "link", "set", "p1x0", "down")
         waited('foliot_port_up{host="h1",nic="nic0"} == 0')
-        # every series that we ship a picture or a rule of is there
+        # every series of a shipped panel or rule is there
         names = {name for name in self.names()}
 
         def missing():  # the incident of the cut link opens a moment later, and is scraped another one later
@@ -162,7 +162,7 @@ class TestPrometheus(fleet.Fleet):
                       f"-storageDataPath={self.path('vm')}", "-search.latencyOffset=0s")
         self.wait(lambda: self.query(8428, 'last_over_time(foliot_port_up{host="h0",nic="nic0"}[5m])'), fleet.IO_S, c.log)
 
-    # ---- what is shipped ----
+    # ---- the shipped files ----
 
     @staticmethod
     def board():
@@ -236,7 +236,7 @@ class TestOnAFault(TestPrometheus):
         return text.replace("for: 2m", "for: 1s")
 
     def scrape(self):
-        """The documented one; only the address and the token's place are this machine's."""
+        """The documented file. Only the address and the token's place are this machine's."""
         text = self.read(os.path.join(TOP, "docs", "prometheus.md"))
         config = re.search(r"```yaml\n(scrape_configs:.*?)```", text, re.S)[1]
         for mine, theirs in (("/etc/prometheus/foliot-token", self.write("token", self.admin)), ("controller:7639", "127.0.0.1:7639"),
@@ -263,14 +263,14 @@ class TestOnAFault(TestPrometheus):
         return found
 
     def fires(self, name, kept=lambda: True, **labels):
-        """All alerts of that name, when one with these labels is among them. kept() keeps it firing."""
+        """Waits until an alert with these labels fires; returns all alerts of that name. kept() keeps it firing."""
         found = self.wait(lambda: kept() and (all_of := self.alerts().get(name, [])) and any(labels.items() <= a.items() for a in all_of) and all_of, fleet.IO_S,
                           lambda: f"{name} {labels}: {json.dumps(self.alerts(), indent=1)}{self.logs()}")
         self.fired.add(name)
         return found
 
     def shows(self, title, true, part=0):
-        """A panel's query has values for which `true` holds; {labels as text: value}."""
+        """Waits until true(values) holds for the panel's query; returns {labels as text: value}."""
         panel = next(p for p in self.board()["panels"] if p["title"] == title)
         text = self.filled(panel["targets"][part]["expr"])
 
@@ -355,7 +355,7 @@ class TestOnAFault(TestPrometheus):
             self.said += 1
             self.say(self.said, **end)
             end.update(lost=end["lost"] + 3, bad=end["bad"] + 50, drops=end["drops"] + 70)
-            if self.said % 4 == 0:  # and some of it is lost on the way, or is no report
+            if self.said % 4 == 0:  # and some of them are lost on the way, or are no reports
                 self.said += 5
             self.post("/agent/v1/report", b"\xff\xff", **self.identity("h2"))
             return True

@@ -32,7 +32,7 @@ class TestRotate(fleet.Fleet):
         return self.read(path).count("BEGIN CERTIFICATE")
 
     def no_gap(self, agents):
-        """Nobody fell silent, nothing was lost."""
+        """Checks that no host became silent and nothing was lost."""
         self.assertEqual([e["word"] for e in self.events(kind="host") if e["word"] in ("silent", "history-gap", "reports-lost")], [])
         for i, agent in enumerate(agents):
             self.assertIsNone(agent.process.poll(), agent.log())
@@ -64,11 +64,11 @@ class TestRotate(fleet.Fleet):
         self.request("DELETE", "/api/v1/hosts/h1")
         self.ip("h1", "address", "add", "10.89.0.99/24", "dev", "nic0")
         self.join(1, token=token, name="h9")
-        # A host that is down holds it up, until it is left behind.
+        # A host that is down delays it, until it is left behind.
         self.foliot("authority")
         self.wait(lambda: self.rotation()["authority"]["hosts_left"] == ["h9"], 10, lambda: str(self.rotation()))
         self.assertIn("isn't over", self.foliot("authority", status=1))
-        c.stop()  # in the midst of it
+        c.stop()  # in the middle of it
         c = self.controller()
         self.assertTrue(self.rotation()["authority"]["rotating"])
         self.wait(lambda: self.rotation()["authority"]["hosts_left"] == ["h9"], 10, lambda: str(self.rotation()))
@@ -84,7 +84,7 @@ class TestRotate(fleet.Fleet):
             pass
 
     def test_an_exchange_that_was_cut_off(self):
-        """kill -9 between the two files: before the key's the old authority goes on, after it the new one."""
+        """kill -9 between the two files: before the key's file the old authority goes on, after it the new one."""
         c = self.start()
         self.join(0)
         c.stop()
@@ -130,7 +130,7 @@ class TestRotate(fleet.Fleet):
         return came
 
     def test_a_renewal_that_is_cut_off(self):
-        """As when the controller opens its port anew in the midst of it: tried again as soon as anything else, not after a minute."""
+        """As if the controller opened its port again in the middle of it: the agent tries again at once, not after a minute."""
         c = self.start(report="10s", beat="500ms")
         agents = self.members(0)
         c.stop()

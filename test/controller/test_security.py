@@ -48,7 +48,7 @@ class TestSecurity(fleet.Fleet):
             if i % 3 == 0:  # some begin a TLS handshake and stop
                 sock.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
             idle.append(sock)
-        # members and the API are served all the same
+        # members and the API are served nevertheless
         self.assertEqual(self.post("/agent/v1/report", wire.batch(), **own)[0], 200)
         self.assertEqual(self.get("/api/v1/status")["hosts"], 1)
         for sock in idle:  # each is cut off, else this times out
@@ -72,7 +72,7 @@ class TestSecurity(fleet.Fleet):
         self.all_taken(report, 12, self.identity("h0"))
         asks = f"GET /api/v1/events?limit=1000 HTTP/1.1\r\nHost: c\r\nAuthorization: Bearer {self.admin}\r\n\r\n".encode()
         clients = []
-        for _ in range(16):  # a connection that is known: one turn takes its next request
+        for _ in range(16):  # a known connection: one turn takes its next request
             clients.append(fleet.connect(self.space("c"), "127.0.0.1", 7639))
             clients[-1].sendall(asks.replace(b"1000", b"1"))
             self.assertIn(b"200 OK", clients[-1].recv(1 << 16))
@@ -108,7 +108,7 @@ class TestSecurity(fleet.Fleet):
         return reply.get(2, [0])[0], reply.get(9, [0])[0], reply.get(11, [b""])[0].decode()
 
     def all_taken(self, report, count, own):
-        """Twelve a request as a rule; what takes long takes more than one. None has to wait."""
+        """Twelve in a request as a rule; slow ones take several requests. None has to wait."""
         number = 1
         while number <= count:
             batch = wire.batch([(n, report) for n in range(number, min(number + 12, count + 1))], oldest=number, sealed=bytes)
@@ -126,7 +126,7 @@ class TestSecurity(fleet.Fleet):
         many = [(n, report) for n in range(1, 13)]
         self.assertLess(len(wire.batch(many, sealed=wire.squeeze)), 8000)
         begin, acknowledged = self.store_bytes(), 0
-        while acknowledged < 12:  # what takes long takes more than one request
+        while acknowledged < 12:  # slow ones take more than one request
             batch = wire.batch(many[acknowledged:], oldest=acknowledged + 1, sealed=wire.squeeze)
             number, _, refused = self.said(batch, own)
             self.assertGreater(number, acknowledged)
@@ -136,7 +136,7 @@ class TestSecurity(fleet.Fleet):
         self.assertLess(self.store_bytes() - begin, 1 << 20)
         self.assertEqual(self.counter("reports_over"), 12)
         self.assertEqual([e["detail"]["text"] for e in self.events(word="report-refused")],
-                         ["report 1 is not taken: Report.events: 60000, at most 256"])  # people hear of it once a minute
+                         ["report 1 is not taken: Report.events: 60000, at most 256"])  # the log reports it once a minute
         c.wait_log("host h0: report 1 is not taken")
         # everything that repeats, every text
         event, job = wire.link_event(0, "up", "x"), wire.job_process("j", 0, 1)
@@ -162,7 +162,7 @@ class TestSecurity(fleet.Fleet):
         # one more event a minute later, and nothing else
         self.assertEqual(self.rows() - before, len(self.events(word="report-refused")) - 1)
         self.assertEqual(self.host("h0")["jobs"] if "jobs" in self.host("h0") else [], [])
-        # as much as an agent ever puts into one is taken
+        # the largest report that an agent makes is taken
         most = wire.report([wire.link_event(0, "up", "x" * 1023)] * 256, covers=1000, ports=[wire.number(1, 0)] * 16,
                            extra=wire.data(11, job) * 64)
         self.assertEqual(self.said(wire.batch([(40, most)], oldest=40, sealed=wire.squeeze), own)[::2], (40, ""))
@@ -200,7 +200,7 @@ class TestSecurity(fleet.Fleet):
         self.assertEqual(self.said(wire.batch([(1, wire.report([wire.link_event(2, "up", "x")]))]), other)[:2], (1, 0))
 
     def test_a_host_with_too_many_events_stays_fresh(self):
-        """A NIC that flaps without end: not all of its events are kept, but all else is."""
+        """A NIC that flaps without end: not all of its events are kept, but everything else is."""
         self.start(**fleet.PAUSE)
         self.join(0)
         own, before = self.identity("h0"), self.rows()
@@ -227,7 +227,7 @@ class TestSecurity(fleet.Fleet):
         self.assertEqual(len(self.events(kind="link", host="h0")), 1)
 
     def test_what_a_busy_host_needs(self):
-        """A NIC that goes down and up as fast as it can be made to: a small part of the quota. So is the largest rollup."""
+        """A NIC that goes down and up as fast as possible needs a small part of the quota. So does the largest rollup."""
         self.start()
         agent, _ = self.members(0, 1)
         rows, begin, flaps = self.rows(), time.monotonic(), 0
@@ -249,7 +249,7 @@ class TestSecurity(fleet.Fleet):
         self.assertLess(len(rollup) * 60, 2 << 20)  # once a second
 
     def test_an_event_waits_as_long_as_the_controller_said(self):
-        """Out of the mouth of a controller with the true one's key."""
+        """From a controller with the real controller's key."""
         c = self.start()
         self.members(0)
         c.stop()
@@ -268,7 +268,7 @@ class TestSecurity(fleet.Fleet):
                 self.assertEqual([reports() for _ in range(3)], [0, 0, 0])  # beats
 
     def test_the_agent_says_what_is_not_taken(self):
-        """Out of the mouth of a controller with the true one's key."""
+        """From a controller with the real controller's key."""
         c = self.start()
         agent, = self.members(0)
         c.stop()
@@ -279,7 +279,7 @@ class TestSecurity(fleet.Fleet):
             agent.wait_log("the controller: report 7 is not taken: Report.events: 257, at most 256")
 
     def test_what_is_unpacked_has_a_quota(self):
-        """Small bodies that unpack to much: the loop has better things to do."""
+        """Small bodies that unpack to much: that must not block the loop."""
         self.start(**fleet.PAUSE)
         self.join(0)
         self.join(1)
@@ -294,12 +294,12 @@ class TestSecurity(fleet.Fleet):
         body, answers = wire.squeeze(wire.batch() + wire.data(100, bytes(8000000))), []
         while 429 not in answers and len(answers) < 200:
             answers.append(self.post("/agent/v1/report", body, **own, headers={"Content-Encoding": "zstd"})[0])
-            time.sleep(0.1)  # not too often: it isn't the number of requests that is meant
+            time.sleep(0.1)  # not too often: the number of requests isn't the limit here
         self.assertIn(429, answers)
         self.assertEqual(self.post("/agent/v1/report", wire.batch(), **self.identity("h1"))[0], 200)
 
     def test_a_member_has_a_quota_of_time(self):
-        """Small requests that take long to look at: others have their turn between them, and soon the host has to wait."""
+        """Small requests that take long to handle: others get their turns between them, and soon the host has to wait."""
         self.start(**fleet.PAUSE)
         self.join(0)
         self.join(1)
@@ -385,7 +385,7 @@ class TestSecurity(fleet.Fleet):
     # ---- numbers ----
 
     def test_numbers_that_readers_refuse(self):
-        """Any process can write them into its job's page. Whoever reads what the fleet did reads it all the same."""
+        """Any process can write them into its job's page. A reader of the fleet's history can read it nevertheless."""
         self.start(**fleet.PAUSE)
         self.join(0)
         most = 2 ** 64 - 1
@@ -406,7 +406,7 @@ class TestSecurity(fleet.Fleet):
     def test_a_full_disk(self):
         os.mkdir(self.path("data"))
         fleet.run("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", self.path("data"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)  # after the next one
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)  # after the next cleanup
         self.addCleanup(fleet.run, "umount", "-l", self.path("data"), check=False)
         c = self.start()
         self.join(0)
@@ -423,7 +423,7 @@ class TestSecurity(fleet.Fleet):
                 pass
         os.close(filler)
         status, acknowledged = 200, 0
-        while status == 200 and sent < 3000:  # what room SQLite's log had
+        while status == 200 and sent < 3000:  # as much as SQLite's log had room for
             status, acknowledged = send()
             sent += status == 200
         self.assertEqual(status, 503, c.log())
@@ -459,7 +459,7 @@ class TestSecurity(fleet.Fleet):
         self.assertEqual(self.get("/api/v1/status")["hosts"], 1)
 
     def test_nothing_is_older_than_its_host(self):
-        """Of before it joined there is what its agent had kept for the controller: hours."""
+        """For the time before it joined it may report only what its agent had kept for the controller: hours."""
         self.start(**fleet.PAUSE)
         self.join(0)
         begin, now, hour = time.time_ns(), 10 ** 17, 3600 * 10 ** 9
@@ -541,7 +541,7 @@ class TestSecurity(fleet.Fleet):
             names = [p["name"] for p in map(self.spec.resolve, operation.get("parameters", [])) if p["in"] == "query"]
             schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
             fields = list(self.spec.resolve(schema).get("properties", {}))
-            if dice.random() < 0.1:  # others are refused before they are looked at
+            if dice.random() < 0.1:  # other methods are refused first
                 names, fields = [*names, "nonsense", "limit"], [*fields, "nonsense", "name"]
             path = re.sub(r"\{\w+\}", lambda _: dice.choice([w for w in words if w]), path)
             query = "&".join(f"{name}={dice.choice(words)}" for name in dice.sample(names, dice.randrange(min(len(names), 4) + 1)))
@@ -567,7 +567,7 @@ class TestSecurity(fleet.Fleet):
                 connection = None
                 continue
             except (http.client.HTTPException, OSError):
-                connection = None  # refused before it was whole
+                connection = None  # refused before it was complete
                 self.assertIsNone(c.process.poll(), c.log())
                 continue
             seen.add(answer.status)
@@ -577,7 +577,7 @@ class TestSecurity(fleet.Fleet):
             self.assertIsNone(answer.getheader("Set-Cookie"))
             if answer.will_close:
                 connection = None
-            if method == "DELETE" and answer.status == 200:  # it hit its own token, or the host
+            if method == "DELETE" and answer.status == 200:  # it deleted its own token, or the host
                 self.assertNotIn("/tokens/2", target)
         self.assertLessEqual({200, 400, 404, 405}, seen)
         self.assertIsNone(c.process.poll(), c.log())
