@@ -544,7 +544,7 @@ static bool is_of(const struct audit_result *r, const struct sheet *sheets, uint
     return is_end(r, sheets, own) && strcmp(r->subject, subject_of(own, other, subject)) == 0;
 }
 
-/* A failure, or a warning of both looks. A partner's report about another host names nobody here. */
+/* A failure, or a warning of both looks. A partner's report about another host doesn't name this one. */
 static bool is_told(const struct audit_result *r)
 {
     return r->status == AUDIT_FAIL || (r->status == AUDIT_WARN && !r->seen_once && !r->by_peer);

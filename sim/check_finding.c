@@ -369,8 +369,7 @@ static bool is_silent_by_itself(const struct world *w, int fault, const struct e
         return e->kind == ELEMENT_NIC ? e->a.number == nic_of(w, s->target.from)
                                       : host == (uint32_t)s->target.from.host;
     case TARGET_HOSTS:
-        if (s->kind ==
-            FAULT_PARTITION) { /* of that host alone: nobody can tell it from its silence */
+        if (s->kind == FAULT_PARTITION) { /* of that host alone: it looks like its silence */
             return (e->kind == ELEMENT_HOST || w->nics_per_host == 1) && is_parted(w, fault, e);
         }
         return host < (uint32_t)w->host_count && w->fault_hosts[fault][host] != 0;

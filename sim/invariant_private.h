@@ -33,7 +33,7 @@ struct judged_host {
     int64_t near_at, far_at;
     int steered;       /* faults that steer one of its clocks now */
     int64_t heard_at;  /* any packet */
-    int64_t alone_at;  /* since then its bound is watched while it hears nobody; -1: it isn't */
+    int64_t alone_at;  /* since then its bound is watched while it hears no other; -1: it isn't */
     double alone_hard; /* its bound at that time */
     uint32_t alone_epoch;
     int64_t few_at; /* last time that it heard three quarters of the others, or wasn't watched */
@@ -78,7 +78,7 @@ bool invariant_line(struct invariants *v, struct world *w, int host, uint32_t me
 /* ---- invariant_reach.c ---- */
 /* True if the host can hear enough honest others, and their packets are fast enough for a bound that may be shown. */
 bool invariant_can_sync(struct invariants *v, struct world *w, int host);
-/* Judges a host that hears nobody: its bound must grow, and it can't stay SYNCED. */
+/* Judges a host that hears no other: its bound must grow, and it can't stay SYNCED. */
 void invariant_alone(struct invariants *v, struct world *w, int host);
 /* Judge a host that hears too few others: it can't stay SYNCED. */
 void invariant_far(struct invariants *v, const struct world *w, int host);

@@ -161,7 +161,7 @@ static void least_of(const struct invariants *v, const struct world *w, int from
     }
 }
 
-/* ---- hosts that hear nobody, or too few ---- */
+/* ---- hosts that hear none, or too few ---- */
 /* docs/clock.md, "Premises": a rate may change by 2 ppm, so a bound without new packets must grow by that. Half of that is
  * required. */
 void invariant_alone(struct invariants *v, struct world *w, int host)

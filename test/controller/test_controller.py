@@ -136,8 +136,8 @@ class TestFleet(fleet.Fleet):
         self.assertEqual(sorted((c[0], c[1]) for c in now["cells"]), pairs)
 
         def history():
-            """Of a step that ended five seconds ago, so that its last reports are there. The first one may have verdicts only, and a
-            machine that pauses makes a path silent in some."""
+            """Values of a step that ended five seconds ago, so that its last reports are there. The first report may have
+            verdicts only, and a machine that pauses makes a path silent in some."""
             m = self.get(f"/api/v1/latency?at={time.time_ns() - 15 * 10**9}")
             return sorted((c[0], c[1]) for c in m["cells"]) == pairs and all(c[5] == 1 and c[7] == 0 and c[2] and c[2] < 10**9 for c in m["cells"]) and m
         at = self.wait(history, 60, lambda: str(self.get(f"/api/v1/latency?at={time.time_ns() - 15 * 10**9}")))
@@ -247,7 +247,7 @@ class TestFleet(fleet.Fleet):
         self.assertGreater(self.host("h0")["certificate_not_after_utc_ns"], before + 200 * 86400 * 10**9)
         self.assertNotEqual(self.read(self.identity("h0")["certificate"]), old)
         self.wait(lambda: self.host("h0")["freshness"] == "live", 5, a.log)
-        # the one before is good until the new one was used long enough; one made by somebody else never is
+        # the earlier one is valid until the new one was used long enough; one that somebody else made never is
         self.write("old.pem", old)
         self.assertEqual(self.post("/agent/v1/report", wire.batch(), self.path("old.pem"), self.identity("h0")["key"])[0], 200)
 
@@ -258,11 +258,11 @@ class TestFleet(fleet.Fleet):
         self.join(0)
         self.assertEqual(self.post("/agent/v1/report", wire.batch())[0], 401)
         run = fleet.run
-        # a certificate of one's own making, with a member's name
+        # a self-signed certificate with a member's name
         run("openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-keyout", self.path("self.key"), "-out",
             self.path("self.pem"), "-subj", "/CN=h0", "-days", "9")
         self.refused(self.path("self.pem"), self.path("self.key"))
-        # one of the fleet's authority, but for the wrong purpose: the controller's own
+        # signed by the fleet's authority, but for another purpose: the controller's own
         self.refused(self.path("data", "server.pem"), self.path("data", "server.key"))
         # signed by the authority for a member's name, but expired; or never issued by the controller
         for name, days in (("late", "-1"), ("unknown", "9")):
@@ -457,7 +457,7 @@ class TestFleet(fleet.Fleet):
             return wire.job_event("failover", "4711", 0, 2, "job 4711, rank 0 on h0: lane 1 failed", lane=1, reason=reason, at=at)
         minute = 60 * 10**9
         for number, (at, word) in enumerate([(0, "carrier"), (minute // 2, "timeout"), (3 * minute, "reset"), (9 * minute, "repath")], 2):
-            # seen from the end: what was later is younger
+            # counted from the end: later ones are younger
             self.assertEqual(self.post("/agent/v1/report", wire.batch(
                 [(number, wire.report([failover(10**12 + at, word)], at=10**12 + 9 * minute))], oldest=number, now=10**12 + 9 * minute),
                 **sides[0])[0], 200)
@@ -611,7 +611,7 @@ class TestFleet(fleet.Fleet):
         self.assertEqual([e["id"] for e in self.get("/api/v1/events?after=1")["items"]], [2, 3])
         tag = self.request("GET", "/api/v1/nics")[1]["ETag"]
         self.assertEqual(self.request("GET", "/api/v1/nics", headers={"If-None-Match": tag})[0], 304)
-        # revoked at once, and all of it on record
+        # revoked at once, and the audit trail has everything
         self.assertEqual(self.request("DELETE", f"/api/v1/tokens/{viewer['id']}")[0], 200)
         self.assertEqual(self.request("DELETE", f"/api/v1/tokens/{viewer['id']}")[0], 404)
         self.assertEqual(self.request("GET", "/api/v1/hosts", token=viewer["token"])[0], 401)
@@ -684,7 +684,7 @@ class TestFleet(fleet.Fleet):
         return [int(n) for n in re.findall(rb"^id: (\d+)$", text, re.M)]
 
     def test_a_reader_that_comes_back(self):
-        """However much it missed, and however large that is."""
+        """However many events it missed, and however large they are."""
         self.start(**fleet.PAUSE)
         self.join(0)
         self.join(1)
@@ -701,14 +701,14 @@ class TestFleet(fleet.Fleet):
         self.assertEqual(self.ids_until(sock, b"it is well"), [last + 5 * 256 + 2])  # it is live now
 
     def test_more_events_at_once_than_are_kept(self):
-        """A reader that keeps up misses none of them."""
+        """A reader that keeps up gets all of them."""
         self.start(**fleet.PAUSE)
         self.join(0)
         last, sock = max(e["id"] for e in self.events()), self.stream()
         self.ids_until(sock, b"retry")
         reports = [(n, wire.report([wire.link_event(0, "up", "x")] * 255 + [wire.link_event(0, "up", f"end {n}")])) for n in range(1, 7)]
         own, number = self.identity("h0"), 1
-        while number < 7:  # one request as a rule: some hundred more than the 1,024
+        while number < 7:  # usually one request: some hundred more than the 1,024
             batch = wire.batch(reports[number - 1:], oldest=number, sealed=wire.squeeze)
             status, body = self.post("/agent/v1/report", batch, **own)
             self.assertEqual(status, 200)

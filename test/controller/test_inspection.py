@@ -499,12 +499,12 @@ class TestInUse(TestInspection):
             self.assertEqual(found[host][0], "not_run", found)
             self.assertIn("enable foliot-perf.socket", found[host][1])
         os.unlink(self.path("root-h1") + "/proc/911/fd/7")
-        os.chmod(self.folder, 0o711)  # tests are nobody's
+        os.chmod(self.folder, 0o711)  # the tests run as the user nobody
         os.symlink(self.FOLIOT, self.path("foliot-perf"))
         self.preempted(agents)
         self.left_alone(controller, agents)
         os.unlink(self.path("foliot-perf"))
-        os.rename(self.path("root-h0") + "/proc/911/fd", self.path("root-h0") + "/proc/911/kept")  # nobody can look
+        os.rename(self.path("root-h0") + "/proc/911/fd", self.path("root-h0") + "/proc/911/kept")  # it can't be read
         os.symlink("!13", self.path("root-h0") + "/proc/911/fd")
         found = self.pairs()
         self.assertEqual(found["h0"], ("busy", "busy: whether a process uses a GPU is not known"), found)

@@ -117,8 +117,8 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual({n["note"] for n in matrix["nics"]}, {None, "no\\x1b[2J<b>"}, matrix["nics"])
 
     def test_older_agent(self):
-        """An agent of before takes no part in tests, and its host's checks have that reason. With only one present agent there
-        are no tests."""
+        """An older agent takes no part in tests, and its host's checks have that reason. With only one agent of this version
+        there are no tests."""
         now, said, features = time.time_ns(), iter(range(1, 1000)), (31, 15, 31)
         self.start()
 

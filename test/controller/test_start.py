@@ -30,7 +30,7 @@ class Start(fleet.Fleet):
         return fleet.Process(self, "handed", self.space("c"), *command)
 
     def refused(self, folder):
-        """Exit status and log of a controller that serves the data of that folder."""
+        """Exit status and log of a controller that should serve the data of that folder."""
         self.write("controller.yaml", f"data_dir: {self.path(folder)}\nlisten: 10.90.0.1:7638\napi_listen: 127.0.0.1:7639\n")
         done = self.command(check=False)
         return done.returncode, done.stderr
@@ -38,15 +38,16 @@ class Start(fleet.Fleet):
     def test_a_copy_of_the_data_does_not_start(self):
         c = self.start(uses=10)
         self.join(0)
-        shutil.copytree(self.path("data"), self.path("copy"), ignore=shutil.ignore_patterns("*.sock"))  # of a running one, with its log beside it
+        # copied from a running one, with its log
+        shutil.copytree(self.path("data"), self.path("copy"), ignore=shutil.ignore_patterns("*.sock"))
         self.assertEqual(c.stop(), 0)
         code, text = self.refused("copy")
         self.assertEqual(code, 78, text)
         self.assertRegex(text, r"copy/store.db is a copy: .* has had since 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} UTC, found another one on host")
         self.assertIn("foliot-controller takeover", text)
-        for command in (("token", "join"), ("token", "api", "viewer")):  # nor does it let anybody in
+        for command in (("token", "join"), ("token", "api", "viewer")):  # nor does it make tokens
             self.assertIn("is a copy", self.command(*command, check=False).stderr)
-        os.rename(self.path("data"), self.path("moved"))  # the same file under another name is no copy
+        os.rename(self.path("data"), self.path("moved"))  # the same file under another name is not a copy
         self.write("controller.yaml", f"data_dir: {self.path('moved')}\nlisten: 10.90.0.1:7638\napi_listen: 127.0.0.1:7639\n")
         self.assertEqual(self.controller().stop(), 0)
         # an operator who knows that the other one is gone states so, and agents follow
@@ -70,12 +71,12 @@ class Start(fleet.Fleet):
         return self.agent(0)
 
     def connected(self):
-        """h0 has had an answer of its controller."""
+        """True if h0 has got an answer from its controller."""
         return os.path.exists(self.path("run-h0", "agent.sock")) and self.ask("h0")["controller"]["connected"]
 
     def copied(self):
-        """Two copies of one store, each of which takes itself for the fleet's: as of a cloned virtual machine. Earlier starts had
-        clocks two hours ahead: so are the numbers of both."""
+        """Two copies of one store, each of which considers itself the fleet's: as after a virtual machine was cloned. Earlier
+        starts had clocks two hours ahead, and so are the numbers of both."""
         c = self.start()
         self.join(0)
         self.assertEqual(c.stop(), 0)
@@ -108,7 +109,7 @@ class Start(fleet.Fleet):
         self.assertEqual(older.process.wait(fleet.IO_S), 78)
         agent.wait_log("a newer controller of this fleet serves|Connection refused|Could not connect|[Ff]ailed to connect")
         agent.stop()
-        again = self.beside("data", 7638)  # not by a restart either
+        again = self.beside("data", 7638)  # nor after a restart
         self.assertEqual(again.process.wait(fleet.IO_S), 78)
         self.assertIn("is an older copy", again.log())
         fleet.run(self.CONTROLLER, "--config", self.path("data.yaml"), "takeover")  # the operator decides
@@ -152,7 +153,7 @@ class Start(fleet.Fleet):
         os.rename(self.path("backup"), self.path("data"))
         self.command("takeover")
         c = self.controller()
-        time.sleep(13)  # longer than a controller may be on its way out
+        time.sleep(13)  # longer than a controller takes to end
         for _ in range(2):
             body = wire.batch() + wire.data(21, token) + wire.number(22, 1)
             self.assertEqual(self.post("/agent/v1/report", body, **self.identity("h0"))[0], 200)
@@ -160,7 +161,7 @@ class Start(fleet.Fleet):
         self.assertNotIn("another controller", c.log())
 
     def test_a_machine_id_of_this_boot_alone_is_not_compared(self):
-        """systemd mounts one over /etc/machine-id when it can't be kept: the next boot has another."""
+        """systemd mounts a temporary one over /etc/machine-id if it can't be kept: the next boot has another."""
         self.assertEqual(self.start().stop(), 0)
         self.write("machine-id", "0123456789abcdef0123456789abcdef\n")
         c = self.started("unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/machine-id && exec "$@"', self.path("machine-id"),
@@ -169,7 +170,7 @@ class Start(fleet.Fleet):
         self.assertEqual(c.stop(), 0)
 
     def kept_as(self, change):
-        """The place in the store, changed; what it was."""
+        """Changes the place in the store; returns the earlier one."""
         store = sqlite3.connect(self.path("data/store.db"))
         was = bytes(store.execute("SELECT value FROM setting WHERE name = 'place'").fetchone()[0]).decode().split()
         store.execute("UPDATE setting SET value = ? WHERE name = 'place'", (" ".join(change(list(was))).encode(),))
@@ -247,7 +248,7 @@ class Start(fleet.Fleet):
         self.join(0)
         agent = self.agent(0, runtime=self.path("run-" + 60 * "x"))
         agent.wait_log("cannot start: agent.sock: File name too long")
-        os.mkdir(self.path("data/authority.next.pem"))  # nor do requests of the API
+        os.mkdir(self.path("data/authority.next.pem"))  # nor requests of the API
         status, _, answer = self.request("POST", "/api/v1/rotation", {"what": "authority"})
         self.assertEqual((status, answer["error"]["message"]),
                          (503, "the rotation of the authority fails: writing authority.next.pem: Is a directory"))
@@ -296,7 +297,7 @@ class Start(fleet.Fleet):
                 if re.search(text, entry["MESSAGE"]):
                     return entry
         c = start("controller", "c", self.CONTROLLER, "--config", self.path("controller.yaml"))
-        c.wait_log("(?m)^<6>.*agents on port")  # no field: the stream has it, by which a unit's last words are the unit's
+        c.wait_log("(?m)^<6>.*agents on port")  # no field: the stream has it, which assigns a unit's last lines to the unit
         stranger = wire.number(1, 1) + wire.data(2, 32 * "A") + wire.data(3, "h0") + wire.data(4, "x")
         self.assertEqual(self.post("/agent/v1/join", stranger)[0], 403)
         self.assertEqual(line("a join from .* is refused")["FOLIOT_SOURCE"], "10.90.0.10")

@@ -17,13 +17,13 @@ import wire  # noqa: E402
 fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
 fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
 fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
-QUIET_S = 15  # api_stream.c's: then a comment is due
+QUIET_S = 15  # api_stream.c's time: then a comment is due
 # Everything that identifies h1 and h2: names, and addresses of both networks.
 FOREIGN = re.compile(r'\bh[12]\b|10\.89\.0\.1[2-5]\b|10\.90\.0\.1[12]\b')
 
 
 def finding(number, from_nic, to_nic, text):
-    """Of h<to>: nothing arrives from <from>. NICs of h<i> are 2i and 2i + 1."""
+    """A finding of h<to>: nothing arrives from <from>. NICs of h<i> are 2i and 2i + 1."""
     body = wire.varint(1 << 3 | 5) + (7).to_bytes(4, "little") + wire.number(2, number) + wire.data(3, "path-dead")
     body += wire.number(5, from_nic + 1) + wire.number(6, to_nic + 1) + wire.number(9, 2) + wire.data(15, text)
     return wire.number(1, 1) + wire.number(2, 1000 << 1) + wire.data(4, body) + wire.data(7, text)
@@ -53,7 +53,7 @@ class TestTenant(fleet.Fleet):
         self.assertEqual(status, 200, body)
 
     def fill(self):
-        """Three hosts; each hears the two others, and complains of both."""
+        """Three hosts. Each hears the two others, and reports findings about both."""
         for i in range(3):
             self.join(i)
         for i in range(3):
@@ -62,7 +62,7 @@ class TestTenant(fleet.Fleet):
             events += [finding(n + 1, a, b, f"h{a // 2}/nic0 -> h{b // 2}/nic0: dead, since: UTC unknown (fleet time unknown)") for n, (a, b) in enumerate(pairs)]
             ports = [wire.number(1, 2 * i) + wire.number(2, 1)]
             first = wire.report(covers=1000, ports=ports, extra=wire.data(7, table(pairs)) + wire.data(8, rollup(pairs)))
-            # a job of its own, and one that all three have a part in
+            # a job of its own, and one with ranks on all three
             jobs = wire.data(11, wire.job_process(f"of-h{i}", 0, 1)) + wire.data(11, wire.job_process("wide", i, 3, flows=[
                 wire.job_flow(f"h{(i + 1) % 3}", 1, 5000)]))
             events += [wire.job_event("failover", "wide", i, 3, f"job wide, rank {i} on h{i}: lane 1 to h1 failed", lane=1, reason="carrier"),
@@ -79,7 +79,7 @@ class TestTenant(fleet.Fleet):
         self.request("POST", "/api/v1/config", {"text": "flap_limit: 9\n"})
 
     def urls(self):
-        """Each GET of the API's own description, with foreign names and numbers where it takes any."""
+        """Each GET of the API's own description, with foreign names and numbers in its parameters."""
         for path, operations in self.spec.spec["paths"].items():
             if "get" in operations and not path.endswith("/stream") and operations["get"].get("security") != []:
                 filled = path.replace("{name}", "h1")
@@ -106,7 +106,7 @@ class TestTenant(fleet.Fleet):
             if status == 200:
                 continue
             self.assertIn("error", content, url)
-        # All that was tried in another's name is unknown or refused; nothing but that.
+        # Each attempt in another's name gives unknown or refused, and nothing else.
         for url, status in seen.items():
             if re.search(r"h[12]|nic=2|from=2|to=2", url):
                 self.assertIn(status, (404,) if "paths?from" not in url else (200,), url)
@@ -124,14 +124,15 @@ class TestTenant(fleet.Fleet):
         self.assertEqual([n["nic"] for n in self.get("/api/v1/nics", token=mine)["items"]], [0, 1])
         self.assertEqual(self.get("/api/v1/paths", token=mine)["items"], [])
         self.assertEqual(self.get("/api/v1/findings", token=mine)["items"], [])
-        own, = self.get("/api/v1/hosts", token=mine)["items"]  # what leads to strangers, and is about them, isn't counted either
+        # paths to other tenants' hosts, and findings about those, aren't counted either
+        own, = self.get("/api/v1/hosts", token=mine)["items"]
         self.assertEqual((own["paths"], own["paths_dead"], own["findings_open"]), (0, 0, 0))
         status = self.get("/api/v1/status", token=mine)
         self.assertEqual((status["paths"]["measured"], status["findings_open"]), (0, 0))
         self.assertEqual((self.host("h0")["paths"], self.host("h0")["findings_open"]), (2, 2))
         self.assertNotIn(b"host_worst_path_owd_seconds{", self.get("/metrics", token=mine))
         self.assertIn(b'foliot_host_findings_open{host="h0"} 0', self.get("/metrics", token=mine))
-        two, cursor, seen = self.token_for("h0,h1"), "0", []  # nor do pages count them: a cursor is a number of what is seen
+        two, cursor, seen = self.token_for("h0,h1"), "0", []  # nor do pages count them: a cursor is a number of visible rows
         while cursor:
             page = self.get(f"/api/v1/paths?host=h1&limit=1&cursor={cursor}", token=two)
             seen += [(p["from"], p["to"]) for p in page["items"]]
@@ -146,7 +147,7 @@ class TestTenant(fleet.Fleet):
         self.assertIn(b'host="h0"', self.get("/metrics", token=mine))
 
     def test_a_link_signs_in_once(self):
-        """With the token that it was made with, and no other; never once that is revoked."""
+        """With the token with which it was made, and no other; and never after that was revoked."""
         self.start()
         status, _, made = self.request("POST", "/api/v1/tokens", {"name": "t", "role": "viewer", "scope": "h0"})
         codes = [self.request("POST", "/api/v1/sign-in/codes", {}, token=made["token"])[2]["code"] for _ in range(2)]
@@ -187,7 +188,7 @@ class TestTenant(fleet.Fleet):
         self.assertEqual([a for a in alerts if "h0" in json.dumps(a)], [])
         self.assertTrue([a for a in self.get("/api/v1/alerts")["items"] if "h0" in json.dumps(a)])
         self.assertEqual(self.get("/api/v1/series?metric=owd_ns_p50&from=2&to=4&port=7640", token=mine)["host"], "h2")
-        # Pages go on although rows in between aren't shown.
+        # Pages go on although rows in between are hidden.
         ids, cursor = [], "0"
         while cursor is not None:
             page = self.get(f"/api/v1/findings?limit=1&cursor={cursor}", token=mine)
@@ -196,19 +197,19 @@ class TestTenant(fleet.Fleet):
         self.assertEqual(ids, [f["id"] for f in findings])
 
     def test_what_strangers_do_changes_nothing_that_a_tenant_reads(self):
-        self.start(beat="60s")  # h0 reports once, and all is read again and again: it would be late meanwhile
+        self.start(beat="60s")  # h0 reports once, and everything is read again and again: with a shorter beat it would be late
         self.fill()
         mine = self.token_for("h0")
 
         def ask(url):
-            while True:  # a viewer's token is for 200 requests at once
+            while True:  # a viewer's token has 200 requests at once
                 status, headers, content = self.request("GET", url, token=mine)
                 if status != 429:
                     return status, content
                 time.sleep(float(headers["Retry-After"]))
 
         def read():
-            """Of each URL its status, its text without times, its times."""
+            """For each URL its status, its text without times, and its times."""
             seen = {}
             for url in self.urls():
                 if "/latency" in url or url.startswith("/metrics"):
@@ -220,7 +221,7 @@ class TestTenant(fleet.Fleet):
             return seen
 
         def same(was, now):
-            """UTC moves: the kernel slews it, at most by 500 ppm."""
+            """UTC changes: the kernel slews it, by at most 500 ppm."""
             return was[:2] == now[:2] and all(abs(a - b) < 20e6 for a, b in zip(was[2], now[2], strict=True))
         self.request("GET", "/api/v1/hosts", token=mine)
         before, settled = {}, read()
@@ -240,7 +241,8 @@ class TestTenant(fleet.Fleet):
         self.request("POST", "/api/v1/config", {"text": "flap_limit: 11\n"})
         self.wait(lambda: [f["detail"]["number"] for f in self.get("/api/v1/findings?open=true&limit=100")["items"]].count(72) == 2, 5, "accusations")
         hosts = read()["/api/v1/hosts"]
-        self.assertTrue(same(before["/api/v1/hosts"], hosts), (before["/api/v1/hosts"], hosts))  # two accuse h0: none is of its tenant
+        # two hosts accuse h0, and neither is of its tenant
+        self.assertTrue(same(before["/api/v1/hosts"], hosts), (before["/api/v1/hosts"], hosts))
         self.token_for("h2")
         self.assertEqual(self.request("DELETE", "/api/v1/hosts/h2")[0], 200)
         after = read()
@@ -275,7 +277,7 @@ class TestTenant(fleet.Fleet):
         self.assertEqual(len(self.get("/api/v1/events?kind=link&limit=3", token=mine)["items"]), 3)
 
     def test_one_name_of_two_tenants(self):
-        """Whoever gives a job another's name doesn't take it away from him."""
+        """If a tenant gives a job another tenant's name, that tenant's job stays visible to him."""
         self.start()
         mine, theirs = self.token_for("h0"), self.token_for("h1*")
         for i in range(3):
@@ -305,8 +307,8 @@ class TestTenant(fleet.Fleet):
         self.assertEqual(self.request("GET", "/api/v1/jobs/true")[0], 200)
 
     def claim(self, number, kind, from_nic=None, to_nic=None, from_host=None, to_host=None, suspect=None, element=None, one_of=(), phase=0, since=0, times=()):
-        """A finding with as many words of its own as there is room for. element: its kind, direction and places of (kind, number, host). times: when it
-        ended, how far its length may be from the true one."""
+        """A finding with as many texts of its own as possible. element: its kind, direction and places of (kind, number, host).
+        times: when it ended, and how far its length may be from the true one."""
         body = wire.varint(1 << 3 | 5) + (7).to_bytes(4, "little") + wire.number(2, number) + wire.data(3, kind)
         for field, nic in ((5, from_nic), (6, to_nic)):
             body += wire.number(field, nic + 1) if nic is not None else b""
@@ -324,7 +326,7 @@ class TestTenant(fleet.Fleet):
         return wire.number(1, 1) + wire.number(2, 1000 << 1) + wire.data(4, body) + wire.data(7, "FORGED text about h1\x1b[2J\n")
 
     def test_a_host_reports_what_it_observes(self):
-        """Of h0, taken over: NICs are 2i and 2i + 1 of host i."""
+        """A finding of h0 that is taken over. NICs are 2i and 2i + 1 of host i."""
         self.start()
         for i in range(3):
             self.join(i)
@@ -349,7 +351,7 @@ class TestTenant(fleet.Fleet):
                              (17, r"h0: clock is disrupted.*; suspect: unknown")):
             self.assertRegex(said[number]["text"], "^" + text + "$")
         self.assertIsNone(said[11]["length_ns"])
-        # how long it lasted, and how well that is known; numbers that no host has are none
+        # how long it lasted, and with which error; numbers that no host has don't count
         ms, last = 10**6, 2**63 - 1
         ended = [(21, 300 * ms, 45 * ms, 300 * ms, 45 * ms, "0.300 s ± 0.045 s"), (22, 300 * ms, 0, 300 * ms, None, "0.300 s"),
                  (23, 300 * ms, -1, 300 * ms, None, "0.300 s"), (24, 300 * ms, last, 300 * ms, None, "0.300 s"), (25, last, 45 * ms, 0, None, "0.000 s"),
@@ -394,7 +396,8 @@ class TestTenant(fleet.Fleet):
         self.assertEqual([i["element"] for i in self.get("/api/v1/incidents")["items"] if i["element"]["kind"] == "trunk"], trunks)
 
     def test_what_is_unknown_is_one_of_several_until_it_is_known(self):
-        """Of h0: it lists what it may be; others' hosts aren't its to list. The incident is called so, over a restart too, and takes the name where it is."""
+        """A finding of h0 lists its candidates. It must not list others' hosts. The incident is named after them, over a restart
+        too, and its name changes in place."""
         self.write("alerts.yaml", "rules:\n  - {name: dead, finding: path-dead, for: 0s, wait: 0s, severity: page}\n")
         controller = self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="30s")
         for i in range(3):
@@ -443,7 +446,7 @@ class TestTenant(fleet.Fleet):
             return (found[0]["severity"], found[0]["pages"]) if found else None
         self.say(0, [(1, wire.report([self.claim(1, "clock-liar", from_host="h1", suspect=("host", "h1"))]))])
         self.wait(lambda: incident("h1"), 5, "an incident")
-        time.sleep(1.5)  # as long as it could still become louder
+        time.sleep(1.5)  # as long as its severity could still rise
         self.assertEqual(incident("h1"), ("warning", 0))
         self.say(2, [(1, wire.report([self.claim(1, "clock-liar", from_host="h1", suspect=("host", "h1"))]))])
         self.wait(lambda: incident("h1") == ("page", 1), 5, lambda: str(incident("h1")))
@@ -488,7 +491,8 @@ class TestTenant(fleet.Fleet):
         self.assertEqual(c.stop(), 0)
         self.controller()
         self.say(0, [(2, wire.report([self.claim(1, "link-down", 0, since=-900 * 10**9, phase=1),
-                                      self.claim(2, "link-down", 1, phase=1)]))])  # what has been open so long becomes another thing
+                                      # what has been open so long becomes something else
+                                      self.claim(2, "link-down", 1, phase=1)]))])
         again, another = self.get("/api/v1/findings")["items"]
         self.assertGreater(another["detail"]["heard_utc_ns"], other["detail"]["heard_utc_ns"] + 2 * 10**9)
         self.assertEqual(again["detail"]["heard_utc_ns"], told["detail"]["heard_utc_ns"])
@@ -517,7 +521,7 @@ class TestTenant(fleet.Fleet):
         self.assertLess(self.get("/api/v1/findings")["items"][0]["detail"]["heard_utc_ns"], time.time_ns())
 
     def test_findings_of_one_host_are_few(self):
-        """Others' alerts have room, however many runs and numbers a host makes up."""
+        """There is room for others' alerts, however many runs and numbers a host makes up."""
         self.start()
         self.join(0)
         for n in range(1, 9):
@@ -573,7 +577,7 @@ class TestTenant(fleet.Fleet):
         self.join(0, token=token)
         self.join(1, token=token, name="b-7")
         self.assertEqual([h["name"] for h in self.get("/api/v1/hosts")["items"]], ["h0", "b-7"])
-        # It names hosts that may join, not a tenant.
+        # It names hosts, which may join, and not a tenant.
         for body in ({"scope": ""}, {"scope": 7}, {"scope": "<b>"}, {"name": ""}):
             self.assertEqual(self.request("POST", "/api/v1/join-tokens", body)[0], 400, body)
 
@@ -584,7 +588,7 @@ class TestTenant(fleet.Fleet):
         for i in range(2):
             self.say(i, [(1, wire.report([wire.link_event(2 * i, "up", "x" * 1000)] * 50))])
         mine, other = self.token_for("h0"), self.token_for("h1")
-        count = 2000  # all at once: however slow the machine, that is more than 50 a second
+        count = 2000  # all at once: on any machine that is more than 50 a second
         sock = fleet.connect(self.space("c"), "127.0.0.1", 7639)
         sock.settimeout(fleet.IO_S)
         threading.Thread(target=sock.sendall, args=(f"GET /api/v1/nics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {mine}\r\n\r\n".encode() * count,)).start()
@@ -601,14 +605,14 @@ class TestTenant(fleet.Fleet):
         self.assertEqual(self.request("GET", "/api/v1/status", token=other)[0], 200)
         self.assertEqual(self.request("GET", "/api/v1/status")[0], 200)
         _, headers, body = self.request("GET", "/api/v1/status", token=mine)
-        if "error" in body:  # it isn't a second later yet
+        if "error" in body:  # less than a second later
             self.assertIn("Retry-After", headers)
         self.wait(lambda: self.request("GET", "/api/v1/status", token=mine)[0] == 200, 5, "it may ask again")
 
     # ---- live ----
 
     def stream(self, token, after=0):
-        """An open stream of events: its connection, and what it began with."""
+        """An open stream of events: its connection, and its first text."""
         sock = fleet.connect(self.space("c"), "127.0.0.1", 7639)
         self.addCleanup(sock.close)
         sock.settimeout(fleet.IO_S)
@@ -616,7 +620,7 @@ class TestTenant(fleet.Fleet):
         return sock, self.read_until(sock, lambda text: b"retry: " in text or b" 401 " in text)
 
     def read_until(self, sock, true, seconds=fleet.IO_S):
-        """The text of a stream, which isn't over before `true` of it."""
+        """The text of a stream. It must not end before true(text) holds."""
         text, end = b"", time.monotonic() + seconds
         while not true(text):
             sock.settimeout(max(end - time.monotonic(), 0.01))
@@ -643,7 +647,7 @@ class TestTenant(fleet.Fleet):
         text += self.read_until(sock, lambda text: b"own again" in text)
         self.assertEqual(text.count(b"\nevent: link\n"), 2)
         self.assertNotRegex(text.decode(), FOREIGN)
-        # Revoked, with an event in the same moment: that isn't sent any more, and the stream is over at once.
+        # Revoked, with an event at the same moment: that isn't sent any more, and the stream ends at once.
         self.assertEqual(self.request("DELETE", f"/api/v1/tokens/{made['id']}")[0], 200)
         self.say(0, [(3, wire.report([wire.link_event(0, "down", "h0/nic0: after the end")]))])
         ended = time.monotonic()
@@ -662,13 +666,13 @@ class TestTenant(fleet.Fleet):
         number = iter(range(1, 99))
 
         def reads(text):
-            """An event comes on an open stream, or the stream is over before."""
+            """An event comes on an open stream, or the stream ended before."""
             if b" 401 " not in text:
                 self.say(0, [(next(number), wire.report([wire.link_event(0, "down", "h0/nic0: in time")]))])
                 text += self.read_until(sock, lambda more: b"in time" in more or self.over(more))
             return text
         life, text = 4, b""
-        while b"in time" not in text and life < fleet.IO_S:  # on a slow machine it is over before the controller is back
+        while b"in time" not in text and life < fleet.IO_S:  # on a slow machine it ends before the controller is back
             life *= 2
             self.assertEqual(c.stop(), 0)
             base = sqlite3.connect(self.path("data", "store.db"))
@@ -683,13 +687,13 @@ class TestTenant(fleet.Fleet):
         rest = b"" if self.over(text) else self.read_until(sock, self.over, max(expires - time.time(), 0) + fleet.IO_S)
         self.assertGreaterEqual(time.time(), expires)
         if life < QUIET_S:
-            self.assertNotRegex(rest, rb"(?m)^: ")  # it ends when the token does, not when a comment is due
+            self.assertNotRegex(rest, rb"(?m)^: ")  # it ends with the token, not when a comment is due
         self.assertIn(b" 401 ", self.stream(made["token"])[1])
         self.say(0, [(next(number), wire.report([wire.link_event(0, "up", "h0/nic0: later")]))])
         self.read_until(lasting, lambda text: b"later" in text)
 
     def test_hours_of_a_token(self):
-        """As many as were asked for, 24 too."""
+        """A token gets the number of hours in the request, also 24."""
         self.init()
         for name, hours in (("day", 24), ("two", 2), ("lasts", None)):
             self.command("token", "api", "viewer", name, *(["--hours", str(hours)] if hours else []))

@@ -29,11 +29,11 @@ class TestTopology(fleet.Fleet):
         return done.returncode, done.stdout + done.stderr
 
     def say(self, i, near, down=(), number=1):
-        """h<i> reports: ways of one switch from its NICs, and three to all others; and NICs without a link."""
+        """h<i> reports: ways over one switch from its NICs, and over three to all others; and NICs without a link."""
         rows = [(2 * i + k, other, 1 if (2 * i + k, other) in near else 3) for k in (0, 1) for other in range(6) if other // 2 != i]
         table = (wire.fixed64(1, 99 + number) + wire.packed(6, [r[0] for r in rows]) + wire.packed(7, [r[1] for r in rows]) +
                  wire.packed(8, [7640] * len(rows)) + wire.packed(9, [r[2] for r in rows]))
-        # Switches answer by addresses beside NICs, and a spine by its name; h0 is of before, and names none.
+        # Switches answer from addresses beside NICs, and a spine has a name. h0 has an older agent, which names none.
         if i > 0:
             table += wire.packed(10, [n for r in rows for n in ([1] if r[2] == 1 else [2, 3, 4])])
             table += b"".join(wire.data(11, name) for name in ("leaf1", "10.0.0.1", "spine1", "10.0.9.1"))
@@ -43,7 +43,7 @@ class TestTopology(fleet.Fleet):
         self.assertEqual(status, 200, body)
 
     def name(self, i, names, number):
-        """h<i> reports ways that pass so many switches, two each."""
+        """h<i> reports ways over so many switches, two for each."""
         rows = [(2 * i, other, port) for other in range(6) if other // 2 != i for port in range(7640, 7690)][:len(names) // 2]
         table = (wire.fixed64(1, 7000 + number) + wire.packed(6, [r[0] for r in rows]) + wire.packed(7, [r[1] for r in rows]) +
                  wire.packed(8, [r[2] for r in rows]) + wire.packed(9, [2] * len(rows)) +
@@ -75,7 +75,7 @@ class TestTopology(fleet.Fleet):
             self.join(i)
         status, text = self.foliot("topology")
         self.assertEqual((status, "no topology is declared" in text), (0, True), text)
-        # As it is declared: rails apart, the same rail on one leaf.
+        # As declared: rails are separate, and one rail is on one leaf.
         near = {(a, b) for a in range(6) for b in range(6) if a % 2 == b % 2}
         for i in (0, 1, 2):
             self.say(i, near)
@@ -102,7 +102,7 @@ class TestTopology(fleet.Fleet):
         self.assertIn("h9 is declared (line 5) and is no member", text)
         self.mistakes(path)
         self.roles()
-        # It is remembered over a restart, with the one before.
+        # It is kept over a restart, with the earlier one.
         c.stop()
         self.controller()
         self.assertEqual([(v["version"], v["why"]) for v in self.get("/api/v1/topology/versions")["items"]], [(2, None), (1, "as built")])
@@ -121,13 +121,13 @@ class TestTopology(fleet.Fleet):
         self.assertEqual([x["first_switch"] for x in self.get("/api/v1/links")["items"]][:2], [None, None])
 
     def send(self, port, body):
-        """An LLDP frame out of the other end of a cable."""
+        """Sends an LLDP frame from the other end of a cable."""
         code = ("import socket,sys; s=socket.socket(socket.AF_PACKET,socket.SOCK_RAW); s.bind((sys.argv[1],0)); "
                 "s.send(bytes.fromhex(sys.argv[2]))")
         fleet.run("ip", "netns", "exec", self.space("c"), sys.executable, "-c", code, port, "0180c200000e02000000000188cc" + body.hex())
 
     def switch_says(self, nic, name, port, ttl=3600):
-        """On the cable of h0/nic<nic>."""
+        """The same on the cable of h0/nic<nic>."""
         def tlv(kind, value):
             return bytes([kind << 1 | len(value) >> 8, len(value) & 255]) + value
         self.send(f"p0x{nic}", tlv(1, b"\x04\x02\xaa\xbb\xcc\xdd\x0e") + tlv(2, b"\x05" + port.encode()) + tlv(3, ttl.to_bytes(2, "big")) +
@@ -178,7 +178,7 @@ class TestTopology(fleet.Fleet):
             self.assertIn(f"; suspect: {text}; reported by h1", said[number])
 
     def mistakes(self, path):
-        """Refused whole, with the place; what was declared stays."""
+        """The whole file is refused, with the place; the earlier declaration stays."""
         for text, place in ((GOOD.replace("leaf: leaf1, port", "leaf: leaf9, port"), "topology.yaml:4:30: expected one of `leaves`, found"),
                             (GOOD.replace("rail: 1, leaf: leaf2}}", "rail: no}}", 1), "topology.yaml:4:68: expected"),
                             (GOOD.replace("spines:", "spine:"), "topology.yaml:2:"),

@@ -75,7 +75,7 @@ static void end(struct world *w)
     for (int i = 0; i < 100 && !pass(w, 100); i++) {
     }
     assert_true(reach_look(&w->reach, w->now));
-    assert_string_equal(w->reach.peers[0].reached, "reached"); /* a reset, for nobody listens */
+    assert_string_equal(w->reach.peers[0].reached, "reached"); /* a reset: no program listens */
     close(w->other);
 }
 

@@ -166,7 +166,7 @@ static void test_first_owner(void **state)
         enum audit_status status[2];
     } cases[] = {{{100, 2}, {AUDIT_FAIL, AUDIT_WARN}}, /* days */
                  {{3, 3}, {AUDIT_FAIL, AUDIT_FAIL}},   /* of one look */
-                 {{0, 5}, {AUDIT_FAIL, AUDIT_FAIL}}};  /* nobody knows */
+                 {{0, 5}, {AUDIT_FAIL, AUDIT_FAIL}}};  /* unknown */
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct world *w = begin();

@@ -93,8 +93,8 @@ static int find_what_can_carry(void)
     struct device devices[8];
     const int count = find("/sys", NULL, devices, 8);
     const bool one = count == 1 && strcmp(devices[0].name, "v0") == 0;
-    const bool named = find("/sys", "br0", devices, 8) == 1; /* who names it has it */
-    const bool local = find("/sys", "v4", devices, 8) == 0;  /* who listens needs a scope */
+    const bool named = find("/sys", "br0", devices, 8) == 1; /* it is found by its name */
+    const bool local = find("/sys", "v4", devices, 8) == 0;  /* to listen there a scope is needed */
     const int rest = find("/sys", "^v0", devices, 8);
     const bool loop = rest == 1 && strcmp(devices[0].name, "lo") == 0;
 

@@ -764,9 +764,8 @@ static void test_hung_registration(void **state)
     wait_for(&pair, 0, 0);
     fake->drop = false;
     const int before = fake->writes;
-    alarm(
-        PATIENCE_MS /
-        1000); /* of who waits for the driver; what a busy machine holds up may go over TCP meanwhile */
+    alarm(PATIENCE_MS /
+          1000); /* of a waiting thread; on a busy machine it may go over TCP meanwhile */
     for (uint64_t i = 0; fake->writes - before < 8; i++) {
         exchange(&pair, 100000, 100000, true, i);
     }

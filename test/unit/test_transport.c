@@ -1090,7 +1090,7 @@ static void housekeeping_thread_does_it_alone(void **state)
     fill(from, sizeof(from), 3);
     assert_int_equal(transport_receive(pair.in, to, sizeof(to), 0, false, NULL, &receive), 0);
     assert_int_equal(transport_send(pair.out, from, sizeof(from), 0, NULL, &send), 0);
-    while (!done) { /* nobody polls the receive: the sender sees its message placed all the same */
+    while (!done) { /* the receive isn't polled: the sender still learns of it */
         assert_int_equal(transport_test(send, &done, NULL), 0);
     }
     assert_memory_equal(from, to, sizeof(from));

@@ -226,7 +226,7 @@ static void of_other_hosts_nics(void **state)
     make(&x);
     x.tasks[0].nics[1] = 13; /* a neighbour's */
     assert_string_equal(wrong(&x), FOREIGN);
-    x.tasks[2].nics[0] = 99; /* nobody's */
+    x.tasks[2].nics[0] = 99; /* no host's */
     assert_string_equal(wrong(&x), FOREIGN);
     x.tasks[2].nic_count = 0;
     assert_string_equal(wrong(&x), FOREIGN);

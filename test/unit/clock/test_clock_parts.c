@@ -492,7 +492,7 @@ static void a_liar_is_named_by_answers_and_far_off(void **state)
         bool named;
     } cases[] = {
         {60, CLOCK_STAMPS_HARDWARE, 8, 0, true},
-        {60, CLOCK_STAMPS_HARDWARE, 0, 0, false}, /* nobody answered */
+        {60, CLOCK_STAMPS_HARDWARE, 0, 0, false}, /* no answer */
         {60, CLOCK_STAMPS_HARDWARE, 2, 0, false}, /* too few */
         {60, CLOCK_STAMPS_HARDWARE, 6, 8, false}, /* fewer than half of those asked */
         {10, CLOCK_STAMPS_HARDWARE, 8, 0, false}, /* hardly beyond the parking limit */

@@ -269,7 +269,7 @@ static void only_own_paths_of_a_known_host_count(void **state)
     probe = told_by(2, &other);
     (void)hear(&probe);
     other = lost_one(7);
-    other.hops[0].name++; /* a router that nobody knows */
+    other.hops[0].name++; /* an unknown router */
     probe = told_by(2, &other);
     (void)hear(&probe);
     assert_int_equal(told_count(), 1);

@@ -101,7 +101,7 @@ static void what_repeats_a_packet_of_now_counts(void **state)
             assert_false(echoed(k, &echo)); /* it is no packet of that mesh */
         }
     }
-    assert_false(mesh_echoed(ends[0], 0, (struct nic_id){77}, &echo)); /* nobody's edge */
+    assert_false(mesh_echoed(ends[0], 0, (struct nic_id){77}, &echo)); /* no edge has it */
     echo.path = PROBE_PATH_MAX;
     assert_false(echoed(0, &echo));
 }

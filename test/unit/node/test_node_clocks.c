@@ -426,7 +426,7 @@ static void a_header_is_what_the_member_published(void **state)
     node->members[0].published.scale_ns = -1;
     node->members[0].published.sqrt_p_ns = 0.05; /* the step is a tenth: rounded */
     node->members[0].published.line_minus_map_ns = 1e9;
-    node->members[0].published.anchor.member = FLEET_NIC_MAX; /* nobody */
+    node->members[0].published.anchor.member = FLEET_NIC_MAX; /* none */
     node_clock_fill(node, 1, &p);
     assert_true(p.tight);
     assert_int_equal(p.scale, 0);

@@ -269,7 +269,7 @@ static void when_a_lane_should_deliver(void **state)
     assert_int_equal(scheduler_expected(&s, 0, CHUNK).ns, 100000);
     bound(&s, 0);
     assert_int_equal(scheduler_expected(&s, 0, CHUNK).ns, 200000);
-    assert_int_equal(scheduler_backlog(&s, 0).ns, 0); /* nobody knows */
+    assert_int_equal(scheduler_backlog(&s, 0).ns, 0); /* unknown */
     at.ns += 300000;
     acknowledged(&s, 0,
                  &(struct scheduler_acked){

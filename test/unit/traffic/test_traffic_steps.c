@@ -115,7 +115,7 @@ static void the_window_follows_the_target(void **state)
     s.life_ns_min = 14 * NS_PER_MS; /* half a life is the longer one now */
     assert_int_equal(on_queue(&p, &s, 7 * NS_PER_MS), 5);
     assert_int_equal(on_queue(&p, &s, 7 * NS_PER_MS + 1), 2);
-    s.lanes = s.chunk = 0; /* nobody said */
+    s.lanes = s.chunk = 0; /* not reported */
     s.goodput = 0;
     s.life_ns_min = 0;
     assert_int_equal(on_queue(&p, &s, 20 * NS_PER_US), 1); /* the least target */
