@@ -35,7 +35,7 @@ struct world_result {
     uint32_t wrong;       /* healthy elements named, at any moment */
     uint32_t named;       /* cases named at any moment */
     double right_s;       /* time since the fault; < 0: never */
-    uint32_t told;        /* faults told at any moment */
+    uint32_t told;        /* faults that were named at any moment */
     double length_error_s, length_s, told_after_s; /* of the first named fault that ended */
     double look_us;                                /* processor time of a look */
     double path_hours;

@@ -33,7 +33,7 @@ struct nights {
     bool done[NIGHT_SEEDS];
 };
 
-/* play: runs in a child. told: called after each night; NULL: nobody. A night that dies is printed, isn't counted, and no
- * other night begins after it. */
+/* play: runs in a child. told: called after each night; may be NULL. A night that dies is printed, isn't counted, and no other
+ * night begins after it. */
 void nights_run(struct nights *n, struct night (*play)(const char *scenario, uint64_t seed),
                 void (*told)(const struct nights *n));

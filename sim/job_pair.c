@@ -219,7 +219,7 @@ static void start_timeout(struct job_world *w, uint32_t index)
     pair_set_timer(w, index);
 }
 
-/* Every second world counts its devices down from the last one that can be named. An older peer is not told of these. */
+/* Every second world counts its devices down from the last one that can be named. These can't be reported to an older peer. */
 uint32_t sim_device(const struct job_world *w, uint32_t nic)
 {
     nic = nic % w->config.nics % IO_RDMA_DEVICES;

@@ -15,9 +15,9 @@ struct trouble {
     uint32_t receive_most;                   /* of one call, bytes; 0: as many as there are */
     uint32_t resets, flips, sends, receives; /* those that brought something */
     uint32_t
-        rtt_ns; /* not 0: so the kernel says, with something on its way and just heard of the peer */
-    bool rails;        /* a NIC reaches only its counterpart */
-    int astray;        /* the kernel's answer for other connections: -errno; 0: nothing ever */
+        rtt_ns; /* not 0: the kernel's value, with something on its way and the peer just heard */
+    bool rails; /* a NIC reaches only its counterpart */
+    int astray; /* the kernel's answer for other connections: -errno; 0: nothing ever */
     bool no_carrier;   /* for any NIC, as the kernel reports it */
     bool no_interface; /* the kernel has none of these names */
     uint8_t cut;       /* third byte of a dead NIC's addresses; 0: none */

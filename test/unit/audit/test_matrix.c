@@ -318,7 +318,7 @@ static void play(struct world *w)
                     stamps[count++] = p;
                 }
             }
-            for (int i = 0; i < count; i++) { /* the kernel tells later */
+            for (int i = 0; i < count; i++) { /* the kernel's stamp comes later */
                 matrix_part_on_stamp(&w->part[h], stamps[i].seat, stamps[i].round, stamps[i].packet,
                                      now, h == w->wide ? 20000 : 40);
             }

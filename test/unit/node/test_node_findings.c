@@ -318,7 +318,7 @@ static void a_tenth_of_ten_seconds_is_told_once(void **state)
     assert_int_equal(said[0].numbers[0], 1000);
     assert_int_equal(said[0].advice, ADVICE_GIVE_CPU);
     assert_int_equal(said[0].rules_out, RULES_OUT_NETWORK);
-    assert_int_equal(late(9999, 5000), 0); /* told already */
+    assert_int_equal(late(9999, 5000), 0); /* already reported */
     assert_int_equal(late(10000, 999), 0); /* ten new ones */
     assert_int_equal(late(20000, 999), 0);
     assert_int_equal(late(29999, 1), 1);
