@@ -141,6 +141,14 @@ static inline enum clock_page_status status_at(const struct clock_page_terms *te
                                         : (enum clock_page_status)terms->status;
 }
 
+/* `prior` may slew. So times long before line_from are off by so much more than the clock itself may be. */
+static inline double slewed_ns(const struct clock_page_terms *terms, int64_t c)
+{
+    const double slew = ((double)terms->prior.y - (double)terms->map.y) / (double)LINEAR_MAP_Y_ONE;
+
+    return c < terms->line_from ? fabs(slew) * ((double)terms->line_from - (double)c) : 0;
+}
+
 /* Everything except the choice of the line. All doubles may have any value. */
 static inline struct clock_page_reading reading_at(const struct clock_page_terms *terms,
                                                    const struct linear_map *line, int64_t c,
@@ -153,7 +161,8 @@ static inline struct clock_page_reading reading_at(const struct clock_page_terms
         return unknown;
     }
     double t = 1e-9 * fabs((double)(c - terms->written));
-    double hard = terms->h_ns + drift_ns(terms, t) + 1;
+    const double slewed = slewed_ns(terms, c);
+    double hard = terms->h_ns + drift_ns(terms, t) + slewed + 1;
     if (terms->guard != INT64_MAX) {
         /* Unsigned, because a page may have any value. A pass time that is too early only widens the bound. */
         const int64_t age = (int64_t)((uint64_t)c - (uint64_t)terms->guard);
@@ -163,7 +172,7 @@ static inline struct clock_page_reading reading_at(const struct clock_page_terms
     if (ret.status == CLOCK_PAGE_UNKNOWN) {
         return unknown;
     }
-    double statistical = statistical_ns(terms, t);
+    double statistical = statistical_ns(terms, t) + slewed;
     ret.estimate_ns = linear_map_at(line, c);
     ret.hard_ns = (int64_t)hard;
     ret.statistical_ns = (int64_t)(statistical >= 0 && statistical < hard ? statistical : hard);
@@ -193,8 +202,8 @@ static inline bool quick_at(const struct clock_page_terms *terms,
     }
     /* If a page was rewritten after c was read, its age is negative: then the slow way is taken, now and then. */
     if (quick->valid != 1 || age >> CLOCK_PAGE_BIN_SHIFT >= CLOCK_PAGE_BINS ||
-        guard_age >> 30 != 0 || !time_valid(c) || c < terms->since || c > terms->void_after ||
-        terms->status == CLOCK_PAGE_UNKNOWN || quick->drift >> 32 != 0 ||
+        guard_age >> 30 != 0 || !time_valid(c) || c < terms->since || c < terms->line_from ||
+        c > terms->void_after || terms->status == CLOCK_PAGE_UNKNOWN || quick->drift >> 32 != 0 ||
         quick->guard_rate >> 32 != 0 || quick->hard_ns < 0 ||
         quick->hard_ns > CLOCK_PAGE_HARD_NS_MAX || quick->likely_ns[0] < 0) {
         return false;
@@ -261,6 +270,8 @@ static inline void load_doubles(const struct clock_page_memory *memory, struct c
     LOAD(t, memory, shift_ns);
     LOAD(t, memory, guard_ns);
     LOAD(t, memory, guard_rate);
+    LOAD(t, memory, prior.y);
+    LOAD(t, memory, map.y);
 }
 
 static inline void load_line(const uint64_t *words, struct linear_map *line)

@@ -1,4 +1,4 @@
-/* clock_page.h: fleet time in shared memory: 4 KiB that the agent writes ten times a second. Any number of programs read it
+/* clock_page.h: fleet time in shared memory: 4 KiB that the agent writes twenty times a second. Any number of programs read it
  * without a lock, a system call or the agent's help.
  *
  * With the page a reader turns a reading of the host's raw clock into fleet time with its bounds, as long as the page is valid.
@@ -17,9 +17,10 @@
  *
  * Bounds at raw time c, with t = |c - written| in seconds:
  *   hard         h + integral of max(rate_limit, rate_drift s) ds from 0 to t + guard_ns +
- *                guard_rate max(0, c - guard): fleet time is within +- that if clock_page_terms'
+ *                guard_rate max(0, c - guard) + slewed: fleet time is within +- that if clock_page_terms'
  *                premises hold (docs/clock.md lists them)
- *   statistical  6 sqrt(p00 + 2 p01 t + p11 t^2 + q2 t^3 / 3 + spread2) + shift, never above hard
+ *   statistical  6 sqrt(p00 + 2 p01 t + p11 t^2 + q2 t^3 / 3 + spread2) + shift + slewed, never above hard
+ *   slewed       |rate of prior - rate of map| (line_from - c) for c before line_from, else 0
  *
  * Mechanics: a sequence lock of 64-bit words. The sequence starts at a random even number, so a reader that reads a part of a
  * dead agent's page and a part of its successor's sees two different numbers. Words are stored with release and loaded with

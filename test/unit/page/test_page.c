@@ -111,6 +111,29 @@ static void a_clock_that_begins_anew_starts_afresh(void **state)
                      CLOCK_PAGE_UNKNOWN);
 }
 
+/* A correction is slewed within a tick. Stamps of long before are read by that slewing piece, and their bound covers it. */
+static void older_stamps_are_within_their_bound(void **state)
+{
+    struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {0}};
+    struct clock_terms terms = terms_of(&line);
+    struct page_maker maker;
+    int64_t now = 2 * NS_PER_S;
+
+    (void)state;
+    page_maker_init(&maker);
+    page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
+    terms.line.x_ns += 500;
+    for (int i = 0; i < 2; i++, now += 50 * NS_PER_MS) {
+        terms.line.r.ns = terms.line.until.ns = now;
+        page_maker_update(&maker, &terms, (struct mono){now});
+    }
+    maker.page.terms.magic = CLOCK_PAGE_MAGIC;
+    for (int64_t c = NS_PER_S; c < now; c += 10 * NS_PER_MS) {
+        const struct clock_page_reading r = clock_page_at(&maker.page.terms, c, now);
+        assert_true(llabs(r.estimate_ns - c - terms.line.x_ns) <= r.hard_ns - 4500);
+    }
+}
+
 /* A guard pass between ticks renews the bound and doesn't change the line. */
 static void a_restart_goes_on_from_the_old_page(void **state)
 {
@@ -591,6 +614,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_goes_forward),
         cmocka_unit_test(a_clock_that_begins_anew_starts_afresh),
+        cmocka_unit_test(older_stamps_are_within_their_bound),
         cmocka_unit_test(a_restart_goes_on_from_the_old_page),
         cmocka_unit_test(lines_far_apart_slew_or_jump),
         cmocka_unit_test(behind_what_was_shown_it_is_another_epoch),
