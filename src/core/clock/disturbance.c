@@ -152,9 +152,15 @@ bool disturbance_vouched(const struct clock *c)
 }
 
 /* Edges to one peer are between the same two clocks. So with any number of them a single peer can't show whose clock stepped. */
+static bool shows_step(const struct clock *c, const struct clock_edge *e)
+{
+    return shows_shift(c, e) &&
+           fabs(edge_shift(e->raw_low, e->level_ns)) > disturbance_step_limit(c);
+}
+
 static bool peers_prove(const struct clock *c)
 {
-    return consensus_peers(c, shows_shift) >= PROVING_PEERS;
+    return consensus_peers(c, shows_step) >= PROVING_PEERS;
 }
 
 /* Decides whether the clock can have stepped. It did not if it was off before, if it is off by as much all the time, or if a
@@ -170,7 +176,8 @@ static bool may_have_stepped(const struct clock *c)
  * already, and its level is on its way there. */
 static void restore_level(const struct clock *c, struct clock_edge *e, double step_ns)
 {
-    if (fabs(e->expected_ns - e->level_ns) > disturbance_step_limit(c)) {
+    if (fabs(e->expected_ns - e->level_ns) > disturbance_step_limit(c) &&
+        fabs(e->expected_ns - step_ns) < fabs(e->level_ns)) { /* it followed this step */
         e->level_ns = e->expected_ns - step_ns;
     }
     e->expected_ns = e->level_ns;

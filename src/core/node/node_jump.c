@@ -8,7 +8,8 @@
 
 #include "core/node/internal.h"
 
-#define STOOD_NS 1e6 /* the stamps of peers alone show less than this (CLOCK_ACTION_STEP) */
+#define GUARD_FRESH_NS (100 * NS_PER_MS)
+#define STOOD_NS       1e6 /* the stamps of peers alone show less than this (CLOCK_ACTION_STEP) */
 
 void node_jump_told(struct node *n)
 {
@@ -25,7 +26,8 @@ static bool own_clock_broke(const struct node *n, struct mono now)
         return true;
     }
     for (uint32_t i = 0; i < GUARD_SOURCES; i++) {
-        if (n->guards[i].count > GUARD_COUNT) {
+        if (n->guards[i].count > GUARD_COUNT &&
+            mono_sub(now, n->guards[i].at).ns < GUARD_FRESH_NS) { /* it still answers */
             return false;
         }
     }
