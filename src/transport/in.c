@@ -215,7 +215,8 @@ static void note_chunk(struct lane_set *set, struct mono now, const struct lane_
     } else {
         set->report_chunks++;
         set->report_bytes += chunk->length;
-        set->whole = chunk->size <= LANE_LARGE_SIZE_MAX ? chunk->length == chunk->size : set->whole;
+        set->whole =
+            chunk->size <= slots_large_size(set) ? chunk->length == chunk->size : set->whole;
     }
     set->report_urgent = set->report_urgent || set->report_eager >= eager_late(set) ||
                          (set->scheduler.one_way ? set->report_bytes >= REPORT_BYTES_HERE
@@ -242,7 +243,9 @@ void in_posted(struct lane_set *set, struct mono now, struct transport_comm *com
         set->report_posted = set->report_posted || set->scheduler.one_way;
         set->report_urgent = set->report_urgent || !set->scheduler.one_way;
     }
-    report_within(set, now, size > (set->scheduler.one_way ? early : LANE_EAGER_SIZE_MAX));
+    /* A sender whose messages come in parts may wait for this. */
+    report_within(set, now,
+                  size > (set->scheduler.one_way && set->whole ? early : LANE_EAGER_SIZE_MAX));
 }
 
 /* The chunk is counted, or refused. */

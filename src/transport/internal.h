@@ -256,7 +256,7 @@ struct lane_set {
     bool report_posted; /* after a look in vain: a receive, for a sender that isn't waiting */
     bool peer_keeps;    /* by its last chunk: none of its requests waits for a report */
     uint32_t report_chunks, report_eager, report_copied, report_bytes;
-    bool whole; /* messages of up to LANE_LARGE_SIZE_MAX bytes come as one chunk: lanes are fast */
+    bool whole; /* messages that fit a large slot come as one chunk: lanes are fast */
     /* the latest time of the next one; the time of the last one */
     struct mono report_by, reported_at;
     /* the lane that brought the last chunk (for a set that only sends: anything) */

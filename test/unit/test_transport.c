@@ -797,6 +797,37 @@ static void a_posted_receive_is_told_with_the_next_chunk(void **state)
     pair_close(&pair);
 }
 
+/* A job of low priority sends messages in parts, and a part waits for the receive: the sender hears of it in 200 us. */
+static void a_sender_in_parts_hears_of_a_receive_soon(void **state)
+{
+    enum { SIZE = 65536 };
+    static uint8_t from[SIZE], to[SIZE];
+    struct transport_request *send, *receive;
+    struct pair pair;
+    bool done = false;
+
+    (void)state;
+    pair_open(&pair);
+    pair.sender.transport->config.priority = PRIORITY_LOW;
+    exchange(&pair, SIZE, SIZE, true, 1);
+    hear_of_receives(&pair);
+    assert_false(pair.in->set->whole);
+    trouble_slowed = true; /* only the skipped time passes */
+    const uint64_t told = pair.in->posted_told;
+    assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
+    for (int k = 0; k < 4 && pair.in->posted_told == told; k++) {
+        trouble_skipped_ns += 100000;
+        assert_int_equal(transport_test(receive, &done, NULL), 0);
+        assert_false(done);
+    }
+    assert_int_equal(pair.in->posted_told, told + 1);
+    trouble_slowed = false;
+    assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
+    finish(&pair, receive);
+    finish(&pair, send);
+    pair_close(&pair);
+}
+
 /* Of two communicators between the same processes: one write tells of both receives. */
 static void receives_posted_together_are_told_together(void **state)
 {
@@ -1158,6 +1189,7 @@ int main(void)
         cmocka_unit_test(report_of_a_copied_message_waits_for_a_chunk),
         cmocka_unit_test(a_posted_receive_is_told_with_the_next_chunk),
         cmocka_unit_test(slots_of_copied_messages_are_told),
+        cmocka_unit_test(a_sender_in_parts_hears_of_a_receive_soon),
         cmocka_unit_test(receives_posted_together_are_told_together),
         cmocka_unit_test(reports_are_read_with_the_header_behind_them),
         cmocka_unit_test(who_waits_for_a_report_gets_it_at_once),

@@ -18,7 +18,6 @@
 #define REGAIN_ACKS    8
 #define SILENT_TOO_NS  (10 * NS_PER_MS)
 #define MISTAKE_NS     (500 * NS_PER_MS)
-#define CAUTION_MAX    2
 #define SAME_PATH      2 /* tries */
 #define SAME_FAULT_NS  NS_PER_S
 
@@ -141,6 +140,11 @@ void watch_quiet(struct watch *w, struct wlane *x)
 /* It brought something back by itself. */
 void watch_came_back(struct watch *w, struct wlane *x)
 {
+    if (x->state == LANE_SUSPECT) {
+        const int64_t silence = x->silent_before_ns + x->silent_ns;
+        x->silence_ns = silence > x->silence_ns ? silence : x->silence_ns;
+        x->silent_before_ns = 0;
+    }
     if (x->alone_ns > 0) {
         least_add(&x->stalls, w->looked, span_ns(WATCH_STALLS_NS), -x->alone_ns);
     }
@@ -222,8 +226,8 @@ static void redouble(struct watch *w, uint32_t but)
     }
 }
 
-/* The silence was shorter than the longest limit that is allowed: with that there would have been no doubt, so the limit is too
- * short for these paths. The correction wears off. A longer silence shows nothing about the limit: the path was dead for a while,
+/* The silence was shorter than the longest limit that this path may have: with that there would have been no doubt, so the limit is
+ * too short for these paths. The correction wears off. A longer silence shows nothing about the limit: the path was dead for a while,
  * and a longer limit would only find the next such fault later. */
 static void mistaken(struct watch *w, struct mono now)
 {
@@ -340,17 +344,21 @@ void watch_event(struct watch *w, struct mono now, uint32_t lane, enum lane_even
     if (next == was || (next == LANE_CONNECTING && w->config.accepts)) {
         return; /* the accepting end waits for HELLO */
     }
-    const struct mono since = x->since;
+    const int64_t silent = x->silent_ns;
     x->state = next;
     x->since = now;
     if (next != LANE_ACTIVE) {
         x->reason = reason;
-        x->silent_before_ns = x->silent_ns;
     } else if (was == LANE_SUSPECT && x->reason == LANE_REASON_TIMEOUT &&
-               x->silent_before_ns + mono_sub(now, since).ns < w->config.timeout_max.ns) {
+               x->silence_ns < x->longest_ns) {
         mistaken(w, now);
     }
     entered(w, now, lane, was);
+    if (next == LANE_SUSPECT) {
+        x->longest_ns = watch_longest_doubt(w, x);
+        x->silence_ns = 0;
+        watch_silent_since(x, silent);
+    }
 }
 
 /* ---- lanes are added and removed --------------------------------------------------------------------------- */
@@ -593,6 +601,8 @@ void watch_on_peer(struct watch *w, struct mono now, uint32_t lane, uint32_t epo
                w->lanes[lane].state == LANE_ACTIVE && watch_waiting(&w->lanes[lane]) &&
                w->lanes[lane].silent_ns >= SILENT_TOO_NS) { /* both sources see the same */
         watch_event(w, now, lane, LANE_EVENT_T, LANE_REASON_TIMEOUT);
+        watch_silent_since(&w->lanes[lane],
+                           w->lanes[lane].longest_ns); /* the peer's limit, not ours */
     }
 }
 

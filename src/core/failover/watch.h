@@ -25,9 +25,10 @@
  * connection waits 200 ms and more for that, a queue pair 67. A lane on trial without chunks delays nothing: its D is the
  * longest.
  *
- * D = clamp(2 srtt + 4 rttvar of the kernel, 40 ms, 200 ms), doubled up to twice, for 10 s after each mistake: a doubt in a
- * silence of less than 200 ms, which the longest D would have spared. Without a kernel's report: D = T = clamp(4 (srtt + 4
- * rttvar) + backlog / rate, 5 ms, 200 ms) of chunks; for a lane that only owes a pong, 200 ms. On RC the kernel is never asked.
+ * D = clamp(2 srtt + 4 rttvar of the kernel, 40 ms, 200 ms), doubled up to twice, to 200 ms at most, for 10 s after each mistake:
+ * a doubt in a silence that D doubled twice would have spared. Silence ends with the first sign of life. A lane that is doubted
+ * together with another one has been silent as long as that one. Without a kernel's report: D = T = clamp(4 (srtt + 4 rttvar) +
+ * backlog / rate, 5 ms, 200 ms) of chunks; for a lane that only owes a pong, 200 ms. On RC the kernel is never asked.
  *
  * Observed time. Only time in which this process looked counts: each watch_look adds at most 20 ms (without the kernel's report:
  * max(1 ms, T/16)). So a process that was starved or stopped needs several looks before it accuses a lane. Read all sockets

@@ -23,8 +23,9 @@ struct wlane {
     bool told;         /* a report was written that the peer's kernel may not have */
     bool settled;      /* the peer's kernel has all that was written: nothing can be missing */
     int64_t silent_ns; /* observed time without progress, while it owes some */
-    int64_t silent_before_ns; /* silent_ns when it entered its state */
-    int64_t alone_ns;         /* the part of it in which others were heard */
+    /* of the present doubt: the part of its silence that silent_ns has no more; its longest silence; D as long as it may get */
+    int64_t silent_before_ns, silence_ns, longest_ns;
+    int64_t alone_ns; /* the part of it in which others were heard */
     /* how long it was silent alone and came back by itself, of late; negative */
     struct least stalls;
     int64_t hushed_ns;    /* observed time since the others brought something back */
@@ -88,6 +89,7 @@ struct watch {
 void watch_push(struct watch *w, struct watch_action action);
 void watch_event(struct watch *w, struct mono now, uint32_t lane, enum lane_event event,
                  enum lane_reason reason);
+#define CAUTION_MAX 2 /* so many times D is doubled at most */
 struct span watch_timeout(const struct watch *w, const struct wlane *x);
 #define PING_NS (100 * NS_PER_MS)
 void watch_ping(struct watch *w, struct mono now, uint32_t lane);
@@ -96,10 +98,17 @@ void watch_quiet(struct watch *w, struct wlane *x);
 void watch_came_back(struct watch *w, struct wlane *x);
 /* Time to judge: the kernel has no news of it, or isn't asked. */
 void watch_judge(struct watch *w, struct mono now, uint32_t lane);
+/* D, doubled as often as it may be. */
+int64_t watch_longest_doubt(const struct watch *w, const struct wlane *x);
 /* The number of unacknowledged chunks. */
 static inline uint32_t watch_left(const struct wlane *x)
 {
     return x->load != NULL ? x->load->chunks : 0;
+}
+/* The silence that the present doubt began with lasted so long by then, however much of it silent_ns has. */
+static inline void watch_silent_since(struct wlane *x, int64_t ns)
+{
+    x->silent_before_ns = ns - x->silent_ns;
 }
 /* It owes an answer. */
 bool watch_waiting(const struct wlane *x);

@@ -82,6 +82,13 @@ static int64_t doubt_plain(const struct watch *w, const struct wlane *x)
     return d < DOUBT_MIN_NS ? DOUBT_MIN_NS : d < most ? d : most;
 }
 
+int64_t watch_longest_doubt(const struct watch *w, const struct wlane *x)
+{
+    const int64_t d = x->kernel ? doubt_plain(w, x) << CAUTION_MAX : w->config.timeout_max.ns;
+
+    return d < w->config.timeout_max.ns ? d : w->config.timeout_max.ns;
+}
+
 /* D: the allowed silence. */
 static int64_t doubt_after(const struct watch *w, const struct wlane *x)
 {
@@ -121,6 +128,7 @@ static void doubt(struct watch *w, struct mono now, uint32_t lane)
         if (i != lane && y->state == LANE_ACTIVE && watch_waiting(y) &&
             y->silent_ns >= silent / 3 && 2 * y->silent_ns >= 3 * y->rtt_ns) {
             watch_event(w, now, i, LANE_EVENT_T, LANE_REASON_TIMEOUT);
+            watch_silent_since(&w->lanes[i], silent); /* it may have owed nothing until the ping */
         }
     }
 }

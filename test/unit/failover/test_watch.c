@@ -464,7 +464,7 @@ static void test_noise_of_a_fenced_set(void **state)
     (void)state;
     assert_true(still >= 80 && still <= 110);
     assert_true(noisy >= still + 15 && noisy <= still + 60);
-    assert_true(halts >= still && halts <= still + 15);
+    assert_true(halts >= still - 3 && halts <= still + 15); /* an answer takes 1 to 3 ms */
 }
 
 /* It also counts if the kernel shows the stall's end, with nothing on its way then. It counts for at most ten seconds. */
@@ -569,29 +569,74 @@ static void test_mistakes(void **state)
     end(w);
 }
 
-/* Paths that are dead until routes avoid the fault are no mistakes: each of them is doubted as soon as the first one. */
+static uint32_t mistakes_of(const struct world *w)
+{
+    uint32_t doubts, mistakes;
+
+    watch_doubts(w->watch, &doubts, &mistakes);
+    assert_true(doubts > 0);
+    return mistakes;
+}
+
+/* Paths that are dead until routes avoid the fault are no mistakes: each of them is doubted as soon as the first one. 180 ms are
+ * longer than these paths' D may get, which is 160. */
 static void test_short_faults(void **state)
 {
+    (void)state;
+    for (int64_t ns = 180 * NS_PER_MS; ns <= 250 * NS_PER_MS; ns += 70 * NS_PER_MS) {
+        struct world *w = start(true);
+        int64_t first = 0;
+        for (int i = 0; i < 6; i++) {
+            const uint32_t lane = (uint32_t)i % 3;
+            const int64_t from = w->now;
+            w->paths[lane].dead = true;
+            run(w, ns);
+            assert_true(w->suspect_at[lane] > from);
+            first = i == 0 ? w->suspect_at[lane] - from : first;
+            assert_true(w->suspect_at[lane] - from <= first + 10 * NS_PER_MS);
+            w->paths[lane].dead = false;
+            run(w, 2 * NS_PER_S);
+            assert_int_equal(watch_carriers(w->watch, at(w)), 7);
+        }
+        assert_int_equal(mistakes_of(w), 0);
+        assert_int_equal(closes(w), 0);
+        end(w);
+    }
+}
+
+/* Two lanes share the fault, and one of them owed nothing until it was pinged. Its own silence is shorter. */
+static void test_short_fault_of_an_idle_lane(void **state)
+{
     struct world *w = start(true);
-    uint32_t doubts, mistakes;
-    int64_t first = 0;
 
     (void)state;
-    for (int i = 0; i < 6; i++) {
-        const uint32_t lane = (uint32_t)i % 3;
-        const int64_t from = w->now;
-        w->paths[lane].dead = true;
-        run(w, 250 * NS_PER_MS);
-        assert_true(w->suspect_at[lane] > from);
-        first = i == 0 ? w->suspect_at[lane] - from : first;
-        assert_true(w->suspect_at[lane] - from <= first + 10 * NS_PER_MS);
-        w->paths[lane].dead = false;
-        run(w, 2 * NS_PER_S);
-        assert_int_equal(watch_carriers(w->watch, at(w)), 7);
-    }
-    watch_doubts(w->watch, &doubts, &mistakes);
-    assert_true(doubts >= 6 && mistakes == 0);
-    assert_int_equal(closes(w), 0);
+    w->only = 1u << 0 | 1u << 2;
+    run(w, 50 * NS_PER_MS);
+    w->paths[0].dead = w->paths[1].dead = true;
+    run(w, 175 * NS_PER_MS);
+    assert_true(w->suspect_at[0] != 0 && w->suspect_at[1] != 0);
+    w->paths[0].dead = w->paths[1].dead = false;
+    run(w, 2 * NS_PER_S);
+    assert_int_equal(watch_carriers(w->watch, at(w)), 7);
+    assert_int_equal(mistakes_of(w), 0);
+    end(w);
+}
+
+/* The peer's limit was too short, not this end's. */
+static void test_short_fault_by_the_peers_word(void **state)
+{
+    struct world *w = start(true);
+
+    (void)state;
+    w->paths[1].dead = true;
+    run(w, 15 * NS_PER_MS);
+    watch_on_peer(w->watch, at(w), 1, w->paths[1].epoch, LANE_SUSPECT, LANE_REASON_TIMEOUT);
+    actions(w);
+    run(w, 20 * NS_PER_MS);
+    w->paths[1].dead = false;
+    run(w, 2 * NS_PER_S);
+    assert_int_equal(watch_carriers(w->watch, at(w)), 7);
+    assert_int_equal(mistakes_of(w), 0);
     end(w);
 }
 
@@ -898,6 +943,8 @@ int main(void)
         cmocka_unit_test(test_shared_fate),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_short_faults),
+        cmocka_unit_test(test_short_fault_of_an_idle_lane),
+        cmocka_unit_test(test_short_fault_by_the_peers_word),
         cmocka_unit_test(test_one_flap),
         cmocka_unit_test(test_flap_after_one_of_the_peers),
         cmocka_unit_test(test_nobody_stands_still_for_a_trial),
