@@ -226,9 +226,9 @@ static void redouble(struct watch *w, uint32_t but)
     }
 }
 
-/* The silence was shorter than the longest limit that this path may have: with that there would have been no doubt, so the limit is
- * too short for these paths. The correction wears off. A longer silence shows nothing about the limit: the path was dead for a while,
- * and a longer limit would only find the next such fault later. */
+/* The silence was shorter than the longest limit that this path may have: with that there would have been no doubt, so the limit
+ * is too short for these paths. The correction wears off. A longer silence shows nothing about the limit: the path was dead for a
+ * while, and a longer limit would only find the next such fault later. */
 static void mistaken(struct watch *w, struct mono now)
 {
     w->mistakes++;

@@ -225,13 +225,11 @@ struct open_finding *node_finding_find(struct node *n, uint64_t key);
 struct open_finding *node_finding_open(struct node *n, uint64_t key, enum finding_kind kind,
                                        struct mono since, struct mono say);
 void node_finding_close_at(struct node *n, struct mono now, uint32_t index);
+/* It may not be open. */
+void node_finding_close_key(struct node *n, struct mono now, uint64_t key);
 /* The beginning is known better now. */
 void node_finding_since(struct node *n, struct finding *f, struct mono since);
 void node_finding_push(struct node *n, struct finding *f);
-/* Edges to that host, and those of them without incoming packets. */
-void node_host_edges(const struct node *n, struct mono now, struct host_id host,
-                     uint32_t *ret_silent, uint32_t *ret_all);
-void node_finding_silent(struct node *n, struct mono now, const struct mesh_verdict *v);
 void node_finding_tick(struct node *n, struct mono now);
 struct mono node_finding_due(const struct node *n);
 void node_finding_clock(struct node *n, struct mono now, uint32_t member,
@@ -240,3 +238,11 @@ void node_finding_link(struct node *n, struct mono now, uint32_t local,
                        const struct link_message *message);
 void node_finding_counters(struct node *n, struct mono now);
 void node_finding_late(struct node *n, struct mono now, struct span late);
+
+/* node_silent.c */
+/* Edges to that host, and those of them without incoming packets. */
+void node_host_edges(const struct node *n, struct mono now, struct host_id host,
+                     uint32_t *ret_silent, uint32_t *ret_all);
+void node_finding_silent(struct node *n, struct mono now, const struct mesh_verdict *v);
+/* The time for which its paths gather is over: the finding is told, or is part of another one. */
+void node_silent_due(struct node *n, struct mono now, struct open_finding *o);
