@@ -6,8 +6,6 @@
 #include "platform/store/alike.h"
 #include "platform/store/sql.h"
 
-enum { BODY_MAX = 4 << 20 };
-
 /* ---- facts ---- */
 
 int store_part_is(struct store *s, int64_t host, const char *part,
@@ -75,7 +73,7 @@ int store_part_now_put(struct store *s, int64_t host, int64_t at_ns,
                        const uint8_t hash[static STORE_HASH_SIZE], const void *packed, size_t size)
 {
     struct message_buffer body = {0};
-    int r = message_unpack(packed, size, BODY_MAX, &body);
+    int r = message_unpack(packed, size, STORE_BODY_MAX, &body);
     r = r < 0 ? r
               : put_part(s, -host, STORE_PART_NOW, STORE_PART_NOW, at_ns, hash, body.bytes,
                          body.size);
@@ -106,7 +104,7 @@ int store_looks(struct store *s, int64_t host, store_look_each each, void *conte
                                   "ii", host, host != 0 ? host : INT64_MAX);
     while (sql_next(s, q, &r)) {
         r = alike_unpack(s, sqlite3_column_int64(q, 5), sqlite3_column_blob(q, 4),
-                         (size_t)sqlite3_column_bytes(q, 4), BODY_MAX, &now);
+                         (size_t)sqlite3_column_bytes(q, 4), STORE_BODY_MAX, &now);
         const struct store_look look = {.host = sqlite3_column_int64(q, 0),
                                         .at_ns = sqlite3_column_int64(q, 1),
                                         .left_out = (uint32_t)sqlite3_column_int(q, 2),
@@ -125,7 +123,7 @@ static int each_part(struct store *s, sqlite3_stmt *q, int r, store_part_each ea
     struct message_buffer body = {0};
     while (sql_next(s, q, &r)) {
         r = alike_unpack(s, sqlite3_column_int64(q, 4), sqlite3_column_blob(q, 3),
-                         (size_t)sqlite3_column_bytes(q, 3), BODY_MAX, &body);
+                         (size_t)sqlite3_column_bytes(q, 3), STORE_BODY_MAX, &body);
         const struct store_part part = {.part = sql_text(q, 0),
                                         .at_ns = sqlite3_column_int64(q, 1),
                                         .hash = sqlite3_column_blob(q, 2),
@@ -294,7 +292,7 @@ static int each_host(struct store *s, sqlite3_stmt *q, int r, store_audit_host_e
     struct message_buffer body = {0};
     while (sql_next(s, q, &r)) {
         r = alike_unpack(s, sqlite3_column_int64(q, 7), sqlite3_column_blob(q, 6),
-                         (size_t)sqlite3_column_bytes(q, 6), BODY_MAX, &body);
+                         (size_t)sqlite3_column_bytes(q, 6), STORE_BODY_MAX, &body);
         const struct store_audit_host host = {.run = sqlite3_column_int64(q, 0),
                                               .host = sqlite3_column_int64(q, 1),
                                               .at_ns = sqlite3_column_int64(q, 2),

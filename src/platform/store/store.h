@@ -205,6 +205,8 @@ MUST_CHECK int store_audits(struct store *s, int64_t before_id, int limit, store
                             void *context);
 
 /* ---- facts of hosts, and audits of them ---- */
+#define STORE_BODY_MAX (4 << 20) /* of a part, of a look, and of a host's results, unpacked */
+
 /* Stores a part of a host's sheet, valid from at_ns on. Each content is stored once, by its hash. If nothing changed, nothing
  * is stored. */
 MUST_CHECK int store_part_put(struct store *s, int64_t host, const char *part, int64_t at_ns,
@@ -246,7 +248,7 @@ MUST_CHECK int store_part_versions(struct store *s, int64_t host, const char *pa
                                    store_part_each each, void *context);
 
 /* The facts that change each time, as they were in an audit: a part with this name, packed (message_pack). It is stored even
- * if it did not change. */
+ * if it did not change. -EMSGSIZE: more than STORE_BODY_MAX. */
 #define STORE_PART_NOW "now"
 #define STORE_PART_OWN "own" /* what no two hosts have the same */
 MUST_CHECK int store_part_now_put(struct store *s, int64_t host, int64_t at_ns,

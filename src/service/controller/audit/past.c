@@ -48,6 +48,9 @@ int audit_past_pack(const struct sheet *s, struct audit_past *ret)
 {
     struct message_buffer packed = {0};
     const size_t size = sheet_part_encode(s, PART_NOW, NULL, 0);
+    if (size > STORE_BODY_MAX) {
+        return 0; /* the store would refuse it, and with it the results of all hosts */
+    }
     char *text = malloc(size + 1);
     int r = text == NULL ? -ENOMEM : 0;
 

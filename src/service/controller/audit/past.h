@@ -14,7 +14,8 @@ struct audit_accepted {
 };
 MUST_CHECK int audit_accepted_newest(struct store *store, struct audit_accepted *ret);
 
-/* Packs the sheet's facts that change each time, including those that the controller added. */
+/* Packs the sheet's facts that change each time, including those that the controller added. Facts of more than STORE_BODY_MAX
+ * bytes are not kept, and *ret stays as it is: such a host is later compared with nothing. */
 MUST_CHECK int audit_past_pack(const struct sheet *s, struct audit_past *ret);
 /* Reads such facts of a host at a moment. The caller owns the sheet. keep: chooses facts (NULL: all). NULL: there are none. */
 MUST_CHECK int audit_past_sheet(struct store *store, int64_t host, int64_t from_ns, int64_t to_ns,
