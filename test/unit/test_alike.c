@@ -6,11 +6,14 @@
 
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/prng.h"
 #include "platform/message/message.h"
@@ -313,6 +316,55 @@ static void rows_of_an_earlier_release_are_read(void **state)
     store_close(s);
 }
 
+static bool no_memory; /* for a base, in libzstd */
+
+size_t ZSTD_DCtx_refPrefix(ZSTD_DCtx *context, const void *prefix, size_t size)
+{
+    size_t (*real)(ZSTD_DCtx *, const void *, size_t);
+    *(void **)&real = dlsym(RTLD_NEXT, "ZSTD_DCtx_refPrefix");
+    return no_memory ? (size_t)-ZSTD_error_memory_allocation : real(context, prefix, size);
+}
+
+static int no_part(void *context, const struct store_part *p)
+{
+    fail();
+    return 0;
+}
+
+static int no_results(void *context, const struct store_audit_host *h)
+{
+    fail();
+    return 0;
+}
+
+static void nothing_is_read(struct store *s, int error)
+{
+    assert_int_equal(store_looks(s, 0, no_look, NULL), error);
+    assert_int_equal(store_part_now(s, 1, 1, 1, no_part, NULL), error);
+    assert_int_equal(store_audit_hosts(s, 1, no_results, NULL), error);
+}
+
+/* The controller ends if the store is damaged, and tries again after other errors. */
+static void other_errors_are_no_damage(void **state)
+{
+    struct store *s = open_store(false);
+    int looks = 0;
+    put_look(s, 1, 1);
+    put_past(s, 1, 1);
+    put_results(s, 1, 1);
+    assert_int_equal(store_commit(s), 0);
+    no_memory = true;
+    nothing_is_read(s, -ENOMEM);
+    no_memory = false;
+    assert_int_equal(store_looks(s, 0, check_look, &looks), 0);
+    assert_int_equal(looks, 1);
+    store_close(s);
+    s = open_store(false);
+    change(s, "DROP TABLE alike");
+    nothing_is_read(s, -EIO);
+    store_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,3 +379,4 @@ int main(void)
                                         remove_folder)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+        cmocka_unit_test_setup_teardown(other_errors_are_no_damage, make_folder, remove_folder),

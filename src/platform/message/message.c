@@ -156,7 +156,10 @@ int message_unpack_alike(const struct message_buffer *base, const void *bytes, s
     }
     ZSTD_DCtx_reset(unpacker, ZSTD_reset_session_only);
     /* also without a base: a call that failed leaves its base behind */
-    ZSTD_DCtx_refPrefix(unpacker, base != NULL ? base->bytes : NULL, base != NULL ? base->size : 0);
+    if (ZSTD_isError(ZSTD_DCtx_refPrefix(unpacker, base != NULL ? base->bytes : NULL,
+                                         base != NULL ? base->size : 0))) {
+        return -ENOMEM;
+    }
     ZSTD_inBuffer in = {bytes, size, 0};
     ret->size = 0;
     for (;;) {

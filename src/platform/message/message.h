@@ -67,7 +67,7 @@ MUST_CHECK int message_pack(const void *bytes, size_t size, struct message_buffe
 MUST_CHECK int message_unpack(const void *bytes, size_t size, size_t limit,
                               struct message_buffer *ret);
 /* The same beside a text that both calls get: what the bytes have in common with it takes no room. base NULL: without one.
- * Unpacking with another base gives other bytes or -EBADMSG. */
+ * Unpacking with another base gives other bytes or -EBADMSG. -ENOMEM. */
 MUST_CHECK int message_pack_alike(const struct message_buffer *base, const void *bytes, size_t size,
                                   struct message_buffer *ret);
 MUST_CHECK int message_unpack_alike(const struct message_buffer *base, const void *bytes,

@@ -237,5 +237,6 @@ int alike_unpack(struct store *s, int64_t base, const void *bytes, size_t size, 
         i = 0;
     }
     const struct message_buffer *const beside = base != 0 ? &use(s, i)->body : NULL;
-    return message_unpack_alike(beside, bytes, size, limit, ret);
+    r = message_unpack_alike(beside, bytes, size, limit, ret);
+    return r == -EBADMSG || r == -EMSGSIZE ? -EUCLEAN : r;
 }

@@ -10,7 +10,7 @@
  * *ret_base: the row in `alike` that it needs, 0: none. May store a base. */
 MUST_CHECK int alike_pack(struct store *s, const char *kind, int64_t run, const void *bytes,
                           size_t size, int64_t *ret_base);
-/* -EUCLEAN: the body or its base is damaged. */
+/* -EUCLEAN: the body or its base is damaged, or the body is larger than `limit`. */
 MUST_CHECK int alike_unpack(struct store *s, int64_t base, const void *bytes, size_t size,
                             size_t limit, struct message_buffer *ret);
 /* Forgets the bases that are in memory: after a rollback, and after rows of `alike` are deleted. */

@@ -111,7 +111,7 @@ int store_looks(struct store *s, int64_t host, store_look_each each, void *conte
                                         .refused = sql_text(q, 3),
                                         .now = now.bytes,
                                         .now_size = now.size};
-        r = r < 0 ? -EUCLEAN : each(context, &look);
+        r = r < 0 ? r : each(context, &look);
     }
     message_buffer_done(&now);
     return r;
@@ -129,8 +129,8 @@ static int each_part(struct store *s, sqlite3_stmt *q, int r, store_part_each ea
                                         .hash = sqlite3_column_blob(q, 2),
                                         .body = body.bytes,
                                         .size = body.size};
-        const bool good = r == 0 && sqlite3_column_bytes(q, 2) == STORE_HASH_SIZE;
-        r = good ? each(context, &part) : -EUCLEAN;
+        r = r == 0 && sqlite3_column_bytes(q, 2) != STORE_HASH_SIZE ? -EUCLEAN : r;
+        r = r < 0 ? r : each(context, &part);
     }
     message_buffer_done(&body);
     return r;
@@ -301,7 +301,7 @@ static int each_host(struct store *s, sqlite3_stmt *q, int r, store_audit_host_e
                                               .line = sql_text(q, 5),
                                               .body = body.bytes,
                                               .size = body.size};
-        r = r < 0 ? -EUCLEAN : each(context, &host);
+        r = r < 0 ? r : each(context, &host);
     }
     message_buffer_done(&body);
     return r;
