@@ -17,7 +17,6 @@ enum {
 struct alike_base {
     int64_t id, run;
     char kind[16];
-    size_t packed; /* bytes that it takes alone */
     struct message_buffer body;
 };
 
@@ -35,6 +34,7 @@ void alike_done(struct store *s)
     free(s->alike.bases);
     message_buffer_done(&s->alike.packed);
     message_buffer_done(&s->alike.tried);
+    message_buffer_done(&s->alike.alone);
     s->alike = (struct alike){0};
 }
 
@@ -69,16 +69,15 @@ static int add(struct store *s, const struct alike_base *b)
 /* Returns 1: added; 0: it is there already; < 0: an error. The row has id, kind, run, body. */
 static int add_row(struct store *s, sqlite3_stmt *q)
 {
-    struct alike_base b = {.id = sqlite3_column_int64(q, 0),
-                           .run = sqlite3_column_int64(q, 2),
-                           .packed = (size_t)sqlite3_column_bytes(q, 3)};
+    struct alike_base b = {.id = sqlite3_column_int64(q, 0), .run = sqlite3_column_int64(q, 2)};
     snprintf(b.kind, sizeof(b.kind), "%s", sql_text(q, 1));
     for (uint32_t i = 0; i < s->alike.count; i++) {
         if (s->alike.bases[i].id == b.id) {
             return 0;
         }
     }
-    int r = message_unpack(sqlite3_column_blob(q, 3), b.packed, BASE_SIZE_MAX, &b.body);
+    int r = message_unpack(sqlite3_column_blob(q, 3), (size_t)sqlite3_column_bytes(q, 3),
+                           BASE_SIZE_MAX, &b.body);
     r = r < 0 ? (r == -ENOMEM ? r : -EUCLEAN) : add(s, &b);
     if (r < 0) {
         message_buffer_done(&b.body);
@@ -118,8 +117,8 @@ static int count_rows(struct store *s, const char *kind, int64_t run)
     return r < 0 ? r : count;
 }
 
-/* Tries the bases in memory. Returns 1: packed, with *ret_base; 0: none is much alike; < 0: an error. Much alike: half of what
- * the body takes alone, which is estimated from its base. The best try is in s->alike.packed; *ret_base 0: there is none. */
+/* Tries the bases in memory. Returns 1: packed, with *ret_base; 0: none is much alike; < 0: an error. Much alike: the body takes
+ * less than half of s->alike.alone. The best try is in s->alike.packed; *ret_base 0: there is none. */
 static int try_bases(struct store *s, const char *kind, int64_t run, const void *bytes, size_t size,
                      int64_t *ret_base)
 {
@@ -141,8 +140,7 @@ static int try_bases(struct store *s, const char *kind, int64_t run, const void 
             a->packed = less;
             best = b->id;
         }
-        const double alone = (double)size * (double)b->packed / (double)(b->body.size + 1);
-        if (best == b->id && (double)a->packed.size < alone / 2) {
+        if (best == b->id && a->packed.size < a->alone.size / 2) {
             *ret_base = best;
             use(s, i);
             return 1;
@@ -152,16 +150,16 @@ static int try_bases(struct store *s, const char *kind, int64_t run, const void 
     return 0;
 }
 
-/* s->alike.tried is the body alone. The body becomes a base, and s->alike.packed is what it takes beside itself. */
+/* The body becomes a base, and s->alike.packed is what it takes beside itself. */
 static int add_base(struct store *s, const char *kind, int64_t run, const void *bytes, size_t size,
                     int64_t *ret_base)
 {
     struct alike *const a = &s->alike;
-    struct alike_base b = {.run = run, .packed = a->tried.size};
+    struct alike_base b = {.run = run};
     int r = message_buffer_reserve(&b.body, size);
     r = r < 0 ? r
               : sql_run(s, "INSERT INTO alike(kind, run, body) VALUES(?, ?, ?)", "sib", kind, run,
-                        a->tried.bytes, a->tried.size);
+                        a->alone.bytes, a->alone.size);
     if (r == 0) {
         b.id = sqlite3_last_insert_rowid(s->db);
         snprintf(b.kind, sizeof(b.kind), "%s", kind);
@@ -182,18 +180,14 @@ static int pack_unlike(struct store *s, const char *kind, int64_t run, const voi
                        size_t size, int64_t *base)
 {
     struct alike *const a = &s->alike;
-    int r = message_pack(bytes, size, &a->tried);
-    if (r < 0 || (*base != 0 && a->packed.size < a->tried.size / 2)) {
-        return r;
-    }
     const int rows =
-        a->tried.size > ALONE_MAX && size <= BASE_SIZE_MAX ? count_rows(s, kind, run) : BASES_MAX;
+        a->alone.size > ALONE_MAX && size <= BASE_SIZE_MAX ? count_rows(s, kind, run) : BASES_MAX;
     if (rows < 0 || rows < BASES_MAX) {
         return rows < 0 ? rows : add_base(s, kind, run, bytes, size, base);
     }
-    if (*base == 0 || a->tried.size <= a->packed.size) {
-        const struct message_buffer alone = a->tried;
-        a->tried = a->packed;
+    if (*base == 0 || a->alone.size <= a->packed.size) {
+        const struct message_buffer alone = a->alone;
+        a->alone = a->packed;
         a->packed = alone;
         *base = 0;
     }
@@ -204,7 +198,8 @@ int alike_pack(struct store *s, const char *kind, int64_t run, const void *bytes
                int64_t *ret_base)
 {
     int64_t base = 0;
-    int r = try_bases(s, kind, run, bytes, size, &base);
+    int r = message_pack(bytes, size, &s->alike.alone);
+    r = r < 0 ? r : try_bases(s, kind, run, bytes, size, &base);
     if (r == 0 && base == 0 && size > ALONE_MAX) {
         r = find_rows(s, kind, run);
         r = r < 0 ? r : try_bases(s, kind, run, bytes, size, &base);

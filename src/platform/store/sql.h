@@ -12,7 +12,8 @@ struct alike_base;
 struct alike {                /* alike.h */
     struct alike_base *bases; /* of all kinds, the one used last first */
     uint32_t count;
-    struct message_buffer packed, tried; /* packed: the last result of alike_pack */
+    /* packed: the last result of alike_pack; alone: the same body without a base */
+    struct message_buffer packed, tried, alone;
 };
 
 struct store {
