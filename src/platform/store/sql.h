@@ -6,7 +6,7 @@
 #include "platform/message/message.h"
 #include "platform/store/store.h"
 
-enum { SQL_MAX = 64 };
+enum { SQL_MAX = 96 }; /* statements of one connection */
 
 struct alike_base;
 struct alike {                /* alike.h */
