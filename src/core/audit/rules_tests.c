@@ -266,7 +266,8 @@ void rule_test_gain(struct judging *j)
 }
 
 /* In all hosts' runs one that waits for a processor makes all others wait. A host's own report excuses it, and reports of others
- * that two of them confirm. A single other host's report may be false: it makes a failure a warning. False: it is neither. */
+ * that two of them confirm. A single other host's report may be false: it makes a failure a warning, and it takes no excuse away.
+ * False: it is neither. */
 static bool is_of_processors(struct judging *j, const char *found, const char *limit)
 {
     const struct fact *f = judge_look(j, FACT_PERF_WAITED, "");
@@ -276,7 +277,7 @@ static bool is_of_processors(struct judging *j, const char *found, const char *l
         sscanf(f->value,
                "%lf %% left without its waiting and that of two others, %lf %% without that of one",
                &two, &one) != 2 ||
-        one > j->fail) {
+        (one > j->fail && two > j->fail)) {
         return false;
     }
     judge_end(j, two > j->fail ? AUDIT_WARN : AUDIT_UNKNOWN, found, limit);
