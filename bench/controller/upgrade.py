@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """upgrade.py [COMMIT]: a rolling upgrade from the version before to this tree and back, under load: the controller first, then
-the agents; back in the other order. The version before is the last tag, or COMMIT, or, without a tag, the commit 50 before
+the agents; back in the other order. A controller doesn't open the store of a newer one, so it goes back only if both have one
+schema. The version before is the last tag, or COMMIT, or, without a tag, the commit 50 before
 this one. It is built in build/previous. Then the real agents of both versions run with the controllers of both
 (test/controller/test_versions.py)."""
 import json
@@ -81,6 +82,13 @@ class Roll:
         self.live_s.append(time.monotonic() - begin)
         time.sleep(ALONE_S)
 
+    def schema(self):
+        """Of the store, as the controller of now or of before has made it."""
+        store = sqlite3.connect(os.path.join(self.fleet.folder, "data", "store.db"))
+        version = store.execute("PRAGMA user_version").fetchone()[0]
+        store.close()
+        return version
+
     def look(self):
         """Reports that aren't there once and in order. Each run of an agent numbers its reports from the start."""
         wrong = []
@@ -111,15 +119,20 @@ def roll(rows, builds, what, command):
     with load.Fleet() as fleet:
         r = Roll(fleet, builds)
         r.agents("before")
+        schemas = [r.schema()]
         r.controller("now")
+        schemas.append(r.schema())
         r.agents("now")
         r.agents("before")
-        r.controller("before")
+        if schemas[0] == schemas[1]:
+            r.controller("before")
         incidents = json.loads(fleet.get("/api/v1/incidents")[1])["items"]
         r.agents(None)
         fleet.stop()
         wrong = r.look()
     note = f"from {what}; {HOSTS} hosts, {sum(sum(t.values()) for t in r.told)} reports acknowledged"
+    if schemas[0] != schemas[1]:
+        note += f"; the controller does not go back: schema {schemas[0]} before, {schemas[1]} now"
     rows.add("controller.upgrade_lost", len(wrong), "", 0, None, command=command, note="; ".join([note] + wrong[:3]))
     rows.add("controller.upgrade_alerts", len(incidents), "", 0, None, command=command,
              note="; ".join(i.get("text") or str(i) for i in incidents[:2])[:200] or "no incident was ever opened")
