@@ -10,6 +10,7 @@
 
 #include "base/prng.h"
 #include "service/controller/api/api.h"
+#include "service/controller/api/routes.h"
 #include "service/controller/api/scope.h"
 
 enum { HOSTS = 4 };
@@ -198,6 +199,39 @@ static void events_of_others_are_not_seen(void **state)
     }
 }
 
+/* A result about another tenant's host names neither that host nor which device of its own host it is about. */
+static void results_about_others_name_nothing(void **state)
+{
+    static const struct {
+        const char *scope, *peer;
+        bool hidden;
+    } cases[] = {
+        {"red-*", "\"peer\":\"blue-1\",", true},
+        {"red-*", "\"peer\":\"red-2\",", false},
+        {"red-*", "", true}, /* of an older release */
+        {"", "\"peer\":\"blue-1\",", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct api_call call = {.c = &world};
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "{\"check\":\"be.conn.matrix\",\"status\":\"fail\",\"subject\":\"mlx5_0/1\","
+                 "\"device\":\"slot 3\",%s\"source\":\"x\",\"evidence\":[1]}",
+                 cases[i].peer);
+        json_t *result = json_loads(text, 0, NULL);
+        assert_non_null(result);
+        assert_int_equal(scope_open(&call, cases[i].scope), 0);
+        api_hide_audit_result(&call, result);
+        assert_string_equal(json_string_value(json_object_get(result, "subject")),
+                            cases[i].hidden ? "" : "mlx5_0/1");
+        assert_int_equal(json_is_null(json_object_get(result, "device")), cases[i].hidden);
+        scope_close(&call);
+        json_decref(result);
+    }
+}
+
 static void alerts_of_others_are_not_seen(void **state)
 {
     static const struct {
@@ -235,6 +269,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_tenant_sees_its_own_hosts, begin, end),
         cmocka_unit_test_setup_teardown(a_finding_is_seen_whole_or_not, begin, end),
         cmocka_unit_test_setup_teardown(events_of_others_are_not_seen, begin, end),
+        cmocka_unit_test_setup_teardown(results_about_others_name_nothing, begin, end),
         cmocka_unit_test_setup_teardown(alerts_of_others_are_not_seen, begin, end),
     };
 

@@ -43,8 +43,7 @@ static bool names_unseen(const struct api_call *call, const struct check *check,
            (json_is_string(peer) && scope_hides(call, json_string_value(peer)));
 }
 
-/* Removes for a tenant: another host, in a note or as a subject; the number of other hosts, and their values. */
-static void hide(const struct api_call *call, json_t *result)
+void api_hide_audit_result(const struct api_call *call, json_t *result)
 {
     const char *id = json_string_value(json_object_get(result, "check")),
                *status = json_string_value(json_object_get(result, "status")),
@@ -65,6 +64,7 @@ static void hide(const struct api_call *call, json_t *result)
     json_object_set_new(result, "baseline", json_null());
     if (names_unseen(call, check, result)) {
         json_object_set_new(result, "subject", json_string(""));
+        json_object_set_new(result, "device", json_null());
         json_object_set_new(result, "peer", json_null());
         json_object_set_new(result, "source", json_null());
         json_object_set_new(result, "evidence", json_array());
@@ -112,7 +112,7 @@ static void put_results_of(struct api_call *call, const struct audit_found *foun
             break;
         }
         f->at++;
-        hide(call, result);
+        api_hide_audit_result(call, result);
         char *text = json_dumps(result, JSON_COMPACT);
         if (text != NULL) {
             json_put_raw(call->j, NULL, text);

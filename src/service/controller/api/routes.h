@@ -83,6 +83,8 @@ void api_delete_audit_baseline(struct api_call *call);
 int64_t api_audit_named(struct api_call *call, const char *name);
 
 /* ---- api_inspection_results.c ---- */
+/* Removes for a tenant: another host, in a note or as a subject; the number of other hosts, and their values. */
+void api_hide_audit_result(const struct api_call *call, json_t *result);
 void api_answer_audit_results(struct api_call *call, int64_t run);
 
 /* ---- api_inspection_host.c ---- */
