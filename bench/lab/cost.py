@@ -107,7 +107,7 @@ def cost_of(rows, shape):
              note=note)
     rows.add(f"cost.agent.bare_pct{suffix}", median(bare), "% of a core", None, None, runs=len(bare), spread=spread(bare),
              command="build/bench/bare_exchange on every host of the same lab, the agents stopped", note=f"{rate:.0f} packets/s each way")
-    rows.add(f"cost.agent.times_bare{suffix}", median(shares) / median(bare), "x", None, None, command=command)
+    rows.add(f"cost.agent.times_bare{suffix}", median(shares) / median(bare), "x", 1.5, 1.25, command=command)
     rows.add(f"cost.agent.rss_mib{suffix}", size, "MiB", memory, command=command, note=note)
 
 
