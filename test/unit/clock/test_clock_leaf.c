@@ -372,6 +372,17 @@ static void a_line_that_is_slewed_is_less_sure(void **state)
     assert_true(fabs(spread2_ns[1] - spread2_ns[0] - 100 * 100) < 1);
 }
 
+/* A host that has just taken over its only NIC's line. */
+static void leaf_of_one_nic(struct host_leaf *leaf, struct mono at, const struct clock_terms *terms)
+{
+    const struct host_leaf_bracket b = {{at.ns}, {at.ns}, {at.ns}};
+
+    host_leaf_init(leaf, 2, 100);
+    host_leaf_on_bracket(leaf, at, 0, &b);
+    host_leaf_on_terms(leaf, at, 0, terms);
+    host_leaf_tick(leaf, at);
+}
+
 /* The host's line goes to that of its NIC at 2 ppm, or faster to be there within a tick. */
 static void a_host_meets_its_nic_within_milliseconds(void **state)
 {
@@ -383,15 +394,11 @@ static void a_host_meets_its_nic_within_milliseconds(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct mono at = {10 * NS_PER_S}, next = {at.ns + CLOCK_TICK_NS};
-        const struct host_leaf_bracket b = {{at.ns}, {at.ns}, {at.ns}};
         struct clock_terms terms = {.status = CLOCK_SYNCED,
                                     .line = {.r = {at.ns}, .until = {at.ns}}};
         struct host_leaf leaf;
         struct clock_terms t;
-        host_leaf_init(&leaf, 2, 100);
-        host_leaf_on_bracket(&leaf, at, 0, &b);
-        host_leaf_on_terms(&leaf, at, 0, &terms);
-        host_leaf_tick(&leaf, at);
+        leaf_of_one_nic(&leaf, at, &terms);
         terms.line.x_ns += cases[i].ns;
         host_leaf_on_terms(&leaf, next, 0, &terms);
         host_leaf_tick(&leaf, next);
@@ -420,15 +427,11 @@ static void a_line_that_is_slewed_a_little_is_met(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct mono at = {10 * NS_PER_S};
         const int64_t until = at.ns + cases[i].for_ns;
-        const struct host_leaf_bracket b = {{at.ns}, {at.ns}, {at.ns}};
         const struct clock_terms terms = {.status = CLOCK_SYNCED,
                                           .line = {{at.ns}, 0, 0, 0, cases[i].slew, {until}}};
         struct host_leaf leaf;
         struct clock_terms t;
-        host_leaf_init(&leaf, 2, 100);
-        host_leaf_on_bracket(&leaf, at, 0, &b);
-        host_leaf_on_terms(&leaf, at, 0, &terms);
-        host_leaf_tick(&leaf, at);
+        leaf_of_one_nic(&leaf, at, &terms);
         assert_true(host_leaf_terms(&leaf, &t));
         const double bracket = t.h_ns - clock_terms_read(&terms, (struct nic_time){at.ns}).hard_ns;
         for (int64_t ns = 0; ns <= CLOCK_TICK_NS; ns += CLOCK_TICK_NS / 100) {

@@ -101,23 +101,29 @@ static void a_silent_nic_of_a_host_that_lives(void **state)
     assert_int_equal(f.rules_out, RULES_OUT_PEER_HOST | RULES_OUT_OWN_HOST);
 }
 
+/* Host 1 of three sends nothing for a while. Then one NIC sends again, and the other one `later_ms` after it. */
+static void sleeps(uint32_t seed, int64_t ms, int64_t later_ms)
+{
+    world_done(&w);
+    world_init(&w, seed, 3, 2);
+    for (uint32_t h = 0; h < 3; h++) {
+        world_start(&w, h);
+    }
+    world_run(&w, 3 * NS_PER_S);
+    set_loss(1, 0, 0, 1);
+    set_loss(1, 1, 0, 1);
+    world_run(&w, ms * NS_PER_MS);
+    set_loss(1, 0, 0, 0);
+    world_run(&w, later_ms * NS_PER_MS);
+    set_loss(1, 1, 0, 0);
+    world_run(&w, 3 * NS_PER_S);
+}
+
 /* An agent that waited for a while sends from one NIC first, and from the other a moment later: no NIC was silent alone. */
 static void a_host_that_speaks_again_has_no_silent_nic(void **state)
 {
     for (uint32_t seed = 1; seed <= 8; seed++) {
-        world_done(&w);
-        world_init(&w, seed, 3, 2);
-        for (uint32_t h = 0; h < 3; h++) {
-            world_start(&w, h);
-        }
-        world_run(&w, 3 * NS_PER_S);
-        set_loss(1, 0, 0, 1);
-        set_loss(1, 1, 0, 1);
-        world_run(&w, 1100 * NS_PER_MS);
-        set_loss(1, 0, 0, 0);
-        world_run(&w, 300 * NS_PER_MS);
-        set_loss(1, 1, 0, 0);
-        world_run(&w, 3 * NS_PER_S);
+        sleeps(seed, 1100, 300);
         for (uint32_t h = 0; h < 3; h += 2) {
             for (uint32_t i = 0; i < w.hosts[h].finding_count; i++) {
                 assert_int_not_equal(w.hosts[h].findings[i].finding.kind, FINDING_PEER_SILENT);
@@ -130,19 +136,7 @@ static void a_host_that_speaks_again_has_no_silent_nic(void **state)
 static void a_host_that_wakes_up_has_no_silent_nic(void **state)
 {
     for (uint32_t seed = 1; seed <= 24; seed++) {
-        world_done(&w);
-        world_init(&w, seed, 3, 2);
-        for (uint32_t h = 0; h < 3; h++) {
-            world_start(&w, h);
-        }
-        world_run(&w, 3 * NS_PER_S);
-        set_loss(1, 0, 0, 1);
-        set_loss(1, 1, 0, 1);
-        world_run(&w, (2000 + 20 * (int64_t)seed) * NS_PER_MS);
-        set_loss(1, 0, 0, 0);
-        world_run(&w, 60 * NS_PER_MS);
-        set_loss(1, 1, 0, 0);
-        world_run(&w, 3 * NS_PER_S);
+        sleeps(seed, 2000 + 20 * (int64_t)seed, 60);
         for (uint32_t h = 0; h < 3; h += 2) {
             for (uint32_t i = 0; i < w.hosts[h].finding_count; i++) {
                 assert_int_not_equal(w.hosts[h].findings[i].finding.suspect.kind, ELEMENT_NIC);
