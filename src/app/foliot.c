@@ -56,7 +56,9 @@ static const struct command commands[] = {
      "jobs with Foliot's plugin: ranks, lanes, rates, delays, failovers and their reasons",
      command_jobs, "0 done; 1 a rank has no path to another one; " ASKED, help_of_jobs},
     {NULL, "doctor", ASK, "check this host's setup: permissions, ports, stamps, versions",
-     command_doctor, "0 nothing is in the way; 1 something is; " ASKED},
+     command_doctor,
+     "0 every check is ok or skipped; 1 a check warns or fails, also because no agent answers; 2 "
+     "wrong usage, or no such thing"},
     {NULL, "audit",
      "[run] [--facts PATH] [--all] [--json] [--junit FILE] [--html FILE] [--root FOLDER] [--config "
      "FILE] | show PATH... [--all] [--json] [--junit FILE] [--html FILE] [--config FILE] | gate "

@@ -47,15 +47,17 @@ static void check_clocksource(json_t *checks)
             : "reading this clock is slow or coarse: dmesg has the reason why the kernel left tsc");
 }
 
-static void check_config(json_t *checks)
+/* An agent that answers has a configuration, perhaps in another file. */
+static void check_config(json_t *checks, bool answers)
 {
     char found[256];
     struct stat status;
 
     if (stat(CONFIG_PATH, &status) < 0) {
         snprintf(found, sizeof(found), CONFIG_PATH ": %s", strerror(errno));
-        add_check(checks, "configuration", "warn", CONFIG_PATH, found,
-                  "write it (man foliot-agent.yaml) or start the agent with --config");
+        add_check(checks, "configuration", answers ? "skip" : "warn", CONFIG_PATH, found,
+                  answers ? ""
+                          : "write it (man foliot-agent.yaml) or start the agent with --config");
         return;
     }
     add_check(checks, "configuration", "ok", CONFIG_PATH, "there", "");
@@ -113,57 +115,70 @@ static void check_versions(json_t *checks, const json_t *answer)
                   : "systemctl restart foliot-agent after an upgrade");
 }
 
-static int print_checks(const json_t *checks, const char *host, FILE *out)
+static bool is_good(const json_t *check)
 {
-    int status = EXIT_WELL;
+    const char *result = field_string(check, "result");
 
+    return strcmp(result, "ok") == 0 || strcmp(result, "skip") == 0;
+}
+
+/* A warning counts, as in `foliot audit`. */
+static int status_of(const json_t *checks)
+{
+    for (size_t i = 0; i < json_array_size(checks); i++) {
+        if (!is_good(json_array_get(checks, i))) {
+            return EXIT_NOT_WELL;
+        }
+    }
+    return EXIT_WELL;
+}
+
+static void print_checks(const json_t *checks, const char *host, FILE *out)
+{
     if (*host != '\0') {
         fprintf(out, "%s%s%s\n", colour_begin(out, COLOUR_BOLD), host, colour_end(out));
     }
     for (size_t i = 0; i < json_array_size(checks); i++) {
         const json_t *check = json_array_get(checks, i);
         const char *result = field_string(check, "result"), *advice = field_string(check, "advice");
-        const bool good = strcmp(result, "ok") == 0 || strcmp(result, "skip") == 0;
         fprintf(out, "%s%-4s%s  %-14s %s", colour_begin(out, colour_of_status(result)), result,
                 colour_end(out), field_string(check, "check"), field_string(check, "found"));
-        if (!good) {
+        if (!is_good(check)) {
             fprintf(out, " (expected: %s)\n      %s", field_string(check, "expected"), advice);
         }
         fputc('\n', out);
-        if (strcmp(result, "fail") == 0) {
-            status = EXIT_NOT_WELL;
-        }
     }
-    return status;
 }
 
 static int doctor_one(const struct options *options, const struct target *target, bool local)
 {
-    json_t *status_answer = NULL, *answer = NULL, *checks = json_array(), *whole;
-    int r = client_ask(target->path, "status", options->json, &status_answer), status;
+    json_t *status_answer = NULL, *answer = NULL, *checks = json_array(), *versions = json_array(),
+           *whole;
+    int r = client_ask(target->path, "status", options->json, &status_answer);
 
+    if (r == 0) {
+        check_versions(versions, status_answer);
+        r = client_ask(target->path, "doctor", options->json, &answer);
+    }
     if (local) {
-        check_config(checks);
+        check_config(checks, r == 0);
         check_interfaces(checks);
     }
     check_clocksource(checks);
     check_agent_found(checks, target, r);
-    if (r == 0) {
-        check_versions(checks, status_answer);
-        if (client_ask(target->path, "doctor", options->json, &answer) == 0) {
-            json_array_extend(checks, json_object_get(answer, "checks"));
-        }
-    }
+    json_array_extend(checks, versions);
+    json_array_extend(checks, json_object_get(answer, "checks"));
+    const int status = status_of(checks);
     if (options->json) {
         whole = answer != NULL ? json_copy(answer)
                                : json_pack("{s:i, s:s}", "version", 1, "kind", "doctor");
         json_object_set(whole, "checks", checks);
         foreign_print(whole, stdout);
         json_decref(whole);
-        status = r == 0 ? EXIT_WELL : EXIT_NOT_WELL;
     } else {
-        status = print_checks(checks, r == 0 ? answer_host(status_answer) : target->name, stdout);
+        print_checks(checks, r == 0 ? answer_host(status_answer) : target->name, stdout);
     }
+    json_decref(versions);
     json_decref(checks);
     json_decref(answer);
     json_decref(status_answer);

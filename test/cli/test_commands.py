@@ -474,6 +474,25 @@ class Commands(unittest.TestCase):
         kinds = {check["check"] for check in json.loads(self.foliot("doctor", "--json").stdout)["checks"]}
         self.assertLessEqual({"agent", "clocksource", "port", "capabilities"}, kinds)
 
+    def test_doctor_ends_with_1_if_a_check_warns_or_fails(self):
+        agent = self.agent()
+        for result in ("ok", "skip", "warn", "fail"):
+            agent.change = lambda answer, result=result: {
+                **answer, **({"checks": [{**answer["checks"][1], "result": result}]} if "checks" in answer else {})}
+            own = [c["result"] for c in json.loads(self.foliot("doctor", "--json").stdout)["checks"] if c["check"] != "port"]
+            wrong = result in ("warn", "fail") or not {"ok", "skip"} >= set(own)  # the clock source is this machine's
+            for options in ((), ("--json",)):
+                ended = self.foliot("doctor", *options)
+                self.assertEqual(ended.returncode, int(wrong), f"{result} {options} {ended.stdout}")
+
+    def test_doctor_needs_the_agents_own_checks(self):
+        agent = self.agent()
+        agent.change = lambda answer: {**answer, "kind": "error"} if answer["kind"] == "doctor" else answer
+        for options in ((), ("--json",)):
+            ended = self.foliot("doctor", *options)
+            self.assertEqual(ended.returncode, 1)
+            self.assertRegex(ended.stdout, "fail +agent|\"result\": ?\"fail\"")
+
     def test_doctor_works_without_an_agent(self):
         result = self.foliot("doctor")
         self.assertEqual(result.returncode, 1)
