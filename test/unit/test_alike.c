@@ -230,6 +230,40 @@ static void random_bytes_of_one_host_take_no_room_of_others(void **state)
     assert_in_range(check_room(s), 2, 4);
 }
 
+static int count_part(void *context, const struct store_part *p)
+{
+    ++*(int *)context;
+    assert_int_equal(p->size, 3000);
+    return 0;
+}
+
+/* One host's bodies, each unlike all others, take no base from other hosts. */
+static void a_host_that_is_like_no_other_takes_no_room_of_others(void **state)
+{
+    struct store *s = open_store(false);
+    struct prng p;
+    prng_init(&p, 7);
+    for (uint8_t time = 1; time <= 40; time++) {
+        struct message_buffer packed = {0};
+        const uint8_t hash[STORE_HASH_SIZE] = {time, 3};
+        put_random_look(s, &p, HOSTS + 1, 3000);
+        assert_int_equal(store_part_put(s, HOSTS + 1, STORE_PART_OWN, time, hash, text, 3000), 0);
+        assert_int_equal(message_pack(text, 3000, &packed), 0);
+        assert_int_equal(store_part_now_put(s, HOSTS + 1, time, hash, packed.bytes, packed.size),
+                         0);
+        message_buffer_done(&packed);
+    }
+    assert_int_equal(store_commit(s), 0);
+    assert_in_range(check_room(s), 2, 6);
+    s = open_store(false);
+    for (uint8_t time = 1; time <= 40; time++) { /* what was beside a base that is retired */
+        int parts = 0;
+        assert_int_equal(store_part_now(s, HOSTS + 1, time, time, count_part, &parts), 0);
+        assert_int_equal(parts, 1);
+    }
+    store_close(s);
+}
+
 /* Commits, and reads all looks with a store that has no base in memory. */
 static void looks_are_there_after_restart(struct store *s, int count)
 {
@@ -396,6 +430,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(hosts_that_are_alike_take_little_room, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(random_bytes_of_one_host_take_no_room_of_others,
+                                        make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_host_that_is_like_no_other_takes_no_room_of_others,
                                         make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(what_is_rolled_back_is_no_base, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(bases_go_with_their_bodies, make_folder, remove_folder),

@@ -9,7 +9,7 @@
 enum {
     BASES_KNOWN = 24, /* in memory, of all kinds */
     BASES_TRIED = 4,  /* per body: machines of a fleet are of few products */
-    BASES_MAX = 16,   /* rows of one kind and run */
+    BASES_MAX = 16,   /* rows of one kind and run, without retired ones */
     ALONE_MAX = 512,  /* a body that is this small alone has no base; bytes */
     BASE_SIZE_MAX = 4 << 20
 };
@@ -38,6 +38,15 @@ void alike_done(struct store *s)
     s->alike = (struct alike){0};
 }
 
+/* The base leaves the memory. */
+static void drop(struct store *s, uint32_t i)
+{
+    struct alike *const a = &s->alike;
+    message_buffer_done(&a->bases[i].body);
+    a->count--;
+    memmove(a->bases + i, a->bases + i + 1, (a->count - i) * sizeof(*a->bases));
+}
+
 /* The base moves to the front. */
 static struct alike_base *use(struct store *s, uint32_t i)
 {
@@ -59,7 +68,7 @@ static int add(struct store *s, const struct alike_base *b)
         }
     }
     if (a->count == BASES_KNOWN) {
-        message_buffer_done(&a->bases[--a->count].body);
+        drop(s, a->count - 1);
     }
     a->bases[a->count] = *b;
     use(s, a->count++);
@@ -87,18 +96,18 @@ static int add_row(struct store *s, sqlite3_stmt *q)
 
 /* ---- packing ---- */
 
-static bool fits(const struct alike_base *b, const char *kind, int64_t run)
+static bool fits(const struct alike_base *b, const struct alike_of *of)
 {
-    return b->run == run && strcmp(b->kind, kind) == 0;
+    return b->run == of->run && strcmp(b->kind, of->kind) == 0;
 }
 
 /* Bases of an earlier process: the newest comes to the front. */
-static int find_rows(struct store *s, const char *kind, int64_t run)
+static int find_rows(struct store *s, const struct alike_of *of)
 {
     int r = 0;
     sqlite3_stmt *q = sql_prepare(
         s, &r, "SELECT id, kind, run, body FROM alike WHERE kind = ? AND run = ? ORDER BY id", "si",
-        kind, run);
+        of->kind, of->run);
     while (sql_next(s, q, &r)) {
         const int added = add_row(s, q);
         r = added < 0 ? added : 0;
@@ -106,27 +115,53 @@ static int find_rows(struct store *s, const char *kind, int64_t run)
     return r;
 }
 
-static int count_rows(struct store *s, const char *kind, int64_t run)
+static int count_rows(struct store *s, const struct alike_of *of)
 {
     int r = 0, count = 0;
     sqlite3_stmt *q = sql_prepare(s, &r, "SELECT count(*) FROM alike WHERE kind = ? AND run = ?",
-                                  "si", kind, run);
+                                  "si", of->kind, of->run);
     while (sql_next(s, q, &r)) {
         count = sqlite3_column_int(q, 0);
     }
     return r < 0 ? r : count;
 }
 
+/* Retires the bases of this kind that have no other host's body beside them. They stay as long as a body is beside them, and no
+ * further body is packed beside them. So a host whose bodies are like no other's holds one base of a kind, not all of them. */
+static int retire(struct store *s, const struct alike_of *of)
+{
+    int r = sql_write(s);
+    if (r < 0) {
+        return r;
+    }
+    sqlite3_stmt *q = sql_prepare(
+        s, &r,
+        "UPDATE alike AS a SET kind = '' WHERE kind = ?1 AND run = ?2 AND NOT EXISTS(SELECT 1 FROM "
+        "host_look WHERE base = a.id AND base <> 0 AND host <> ?3) AND NOT EXISTS(SELECT 1 FROM "
+        "fact_body f JOIN host_part p ON p.hash = f.hash WHERE f.base = a.id AND f.base <> 0 AND "
+        "abs(p.host) <> ?3) RETURNING id",
+        "sii", of->kind, of->run, of->host);
+    while (sql_next(s, q, &r)) {
+        for (uint32_t i = 0; i < s->alike.count; i++) {
+            if (s->alike.bases[i].id == sqlite3_column_int64(q, 0)) {
+                drop(s, i);
+                break;
+            }
+        }
+    }
+    return r;
+}
+
 /* Tries the bases in memory. Returns 1: packed, with *ret_base; 0: none is much alike; < 0: an error. Much alike: the body takes
  * less than half of s->alike.alone. The best try is in s->alike.packed; *ret_base 0: there is none. */
-static int try_bases(struct store *s, const char *kind, int64_t run, const void *bytes, size_t size,
+static int try_bases(struct store *s, const struct alike_of *of, const void *bytes, size_t size,
                      int64_t *ret_base)
 {
     struct alike *const a = &s->alike;
     int64_t best = 0;
     for (uint32_t i = 0, tried = 0; i < a->count && tried < BASES_TRIED; i++) {
         const struct alike_base *const b = &a->bases[i];
-        if (!fits(b, kind, run)) {
+        if (!fits(b, of)) {
             continue;
         }
         const int r = message_pack_alike(&b->body, bytes, size, &a->tried);
@@ -151,18 +186,18 @@ static int try_bases(struct store *s, const char *kind, int64_t run, const void 
 }
 
 /* The body becomes a base, and s->alike.packed is what it takes beside itself. */
-static int add_base(struct store *s, const char *kind, int64_t run, const void *bytes, size_t size,
+static int add_base(struct store *s, const struct alike_of *of, const void *bytes, size_t size,
                     int64_t *ret_base)
 {
     struct alike *const a = &s->alike;
-    struct alike_base b = {.run = run};
+    struct alike_base b = {.run = of->run};
     int r = message_buffer_reserve(&b.body, size);
     r = r < 0 ? r
-              : sql_run(s, "INSERT INTO alike(kind, run, body) VALUES(?, ?, ?)", "sib", kind, run,
-                        a->alone.bytes, a->alone.size);
+              : sql_run(s, "INSERT INTO alike(kind, run, body) VALUES(?, ?, ?)", "sib", of->kind,
+                        of->run, a->alone.bytes, a->alone.size);
     if (r == 0) {
         b.id = sqlite3_last_insert_rowid(s->db);
-        snprintf(b.kind, sizeof(b.kind), "%s", kind);
+        snprintf(b.kind, sizeof(b.kind), "%s", of->kind);
         memcpy(b.body.bytes, bytes, size);
         b.body.size = size;
         r = add(s, &b);
@@ -176,14 +211,15 @@ static int add_base(struct store *s, const char *kind, int64_t run, const void *
 }
 
 /* Nothing in memory is much alike. *base: the best try, in s->alike.packed. */
-static int pack_unlike(struct store *s, const char *kind, int64_t run, const void *bytes,
-                       size_t size, int64_t *base)
+static int pack_unlike(struct store *s, const struct alike_of *of, const void *bytes, size_t size,
+                       int64_t *base)
 {
     struct alike *const a = &s->alike;
-    const int rows =
-        a->alone.size > ALONE_MAX && size <= BASE_SIZE_MAX ? count_rows(s, kind, run) : BASES_MAX;
-    if (rows < 0 || rows < BASES_MAX) {
-        return rows < 0 ? rows : add_base(s, kind, run, bytes, size, base);
+    const bool large = a->alone.size > ALONE_MAX && size <= BASE_SIZE_MAX;
+    const int r = large && of->run == 0 ? retire(s, of) : 0; /* in a run each host has one body */
+    const int rows = r < 0 ? r : large ? count_rows(s, of) : BASES_MAX;
+    if (rows < BASES_MAX) {
+        return rows < 0 ? rows : add_base(s, of, bytes, size, base);
     }
     if (*base == 0 || a->alone.size <= a->packed.size) {
         const struct message_buffer alone = a->alone;
@@ -194,17 +230,17 @@ static int pack_unlike(struct store *s, const char *kind, int64_t run, const voi
     return 0;
 }
 
-int alike_pack(struct store *s, const char *kind, int64_t run, const void *bytes, size_t size,
+int alike_pack(struct store *s, const struct alike_of *of, const void *bytes, size_t size,
                int64_t *ret_base)
 {
     int64_t base = 0;
     int r = message_pack(bytes, size, &s->alike.alone);
-    r = r < 0 ? r : try_bases(s, kind, run, bytes, size, &base);
+    r = r < 0 ? r : try_bases(s, of, bytes, size, &base);
     if (r == 0 && base == 0 && size > ALONE_MAX) {
-        r = find_rows(s, kind, run);
-        r = r < 0 ? r : try_bases(s, kind, run, bytes, size, &base);
+        r = find_rows(s, of);
+        r = r < 0 ? r : try_bases(s, of, bytes, size, &base);
     }
-    r = r == 0 ? pack_unlike(s, kind, run, bytes, size, &base) : r;
+    r = r == 0 ? pack_unlike(s, of, bytes, size, &base) : r;
     *ret_base = base;
     return r < 0 ? r : 0;
 }

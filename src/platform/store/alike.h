@@ -2,13 +2,19 @@
  *
  * A body that differs from others of its kind in some numbers is packed beside one of them, its base, and takes a tenth of the
  * room. A base is a row of its own, so any body can be read with two rows. Bodies that have nothing in common with a base are
- * packed alone. Bases are found by trying: the one used last comes first. */
+ * packed alone. Bases are found by trying: the one used last comes first. There are at most sixteen of a kind and run, and of one
+ * host that shares none of them at most one. */
 #pragma once
 #include "platform/store/sql.h"
 
-/* Packs a body into s->alike.packed. kind: only bodies of one kind and run share a base. run 0: of no run.
- * *ret_base: the row in `alike` that it needs, 0: none. May store a base. */
-MUST_CHECK int alike_pack(struct store *s, const char *kind, int64_t run, const void *bytes,
+/* Whose body it is. Only bodies of one kind and run share a base. run 0: of no run. */
+struct alike_of {
+    const char *kind; /* 1 to 15 characters */
+    int64_t run, host;
+};
+
+/* Packs a body into s->alike.packed. *ret_base: the row in `alike` that it needs, 0: none. May store a base. */
+MUST_CHECK int alike_pack(struct store *s, const struct alike_of *of, const void *bytes,
                           size_t size, int64_t *ret_base);
 /* -EUCLEAN: the body or its base is damaged, or the body is larger than `limit`. */
 MUST_CHECK int alike_unpack(struct store *s, int64_t base, const void *bytes, size_t size,

@@ -23,9 +23,9 @@ int store_part_is(struct store *s, int64_t host, const char *part,
     return r < 0 ? r : same;
 }
 
-/* kind: of alike.h; NULL: packed alone. A body that is there already is not packed. */
-static int put_body(struct store *s, const char *kind, const uint8_t hash[static STORE_HASH_SIZE],
-                    const void *body, size_t size)
+/* of->kind NULL: packed alone. A body that is there already is not packed. */
+static int put_body(struct store *s, const struct alike_of *of,
+                    const uint8_t hash[static STORE_HASH_SIZE], const void *body, size_t size)
 {
     int r = 0;
     int64_t base = 0;
@@ -38,8 +38,8 @@ static int put_body(struct store *s, const char *kind, const uint8_t hash[static
     if (r < 0 || there) {
         return r;
     }
-    r = kind != NULL ? alike_pack(s, kind, 0, body, size, &base)
-                     : message_pack(body, size, &s->alike.packed);
+    r = of->kind != NULL ? alike_pack(s, of, body, size, &base)
+                         : message_pack(body, size, &s->alike.packed);
     return r < 0 ? r
                  : sql_run(s, "INSERT INTO fact_body(hash, body, base) VALUES(?, ?, ?)", "bbi",
                            hash, (size_t)STORE_HASH_SIZE, s->alike.packed.bytes,
@@ -50,7 +50,8 @@ static int put_part(struct store *s, int64_t host, const char *part, const char 
                     int64_t at_ns, const uint8_t hash[static STORE_HASH_SIZE], const void *body,
                     size_t size)
 {
-    const int r = put_body(s, kind, hash, body, size);
+    const struct alike_of of = {.kind = kind, .host = host > 0 ? host : -host};
+    const int r = put_body(s, &of, hash, body, size);
     return r < 0 ? r
                  : sql_run(s,
                            "INSERT OR REPLACE INTO host_part(host, part, at_ns, hash) "
@@ -84,8 +85,8 @@ int store_part_now_put(struct store *s, int64_t host, int64_t at_ns,
 int store_look_put(struct store *s, const struct store_look *l)
 {
     int64_t base = 0;
-    const int r =
-        alike_pack(s, STORE_PART_NOW, 0, l->now_size > 0 ? l->now : "", l->now_size, &base);
+    const struct alike_of of = {.kind = STORE_PART_NOW, .host = l->host};
+    const int r = alike_pack(s, &of, l->now_size > 0 ? l->now : "", l->now_size, &base);
     return r < 0 ? r
                  : sql_run(s,
                            "INSERT OR REPLACE INTO host_look(host, at_ns, left_out, refused, now, "
@@ -277,7 +278,8 @@ int store_audit_run_get(struct store *s, int64_t id, store_audit_run_each each, 
 int store_audit_host_put(struct store *s, const struct store_audit_host *h)
 {
     int64_t base = 0;
-    const int r = alike_pack(s, "results", h->run, h->body, h->size, &base);
+    const struct alike_of of = {.kind = "results", .run = h->run, .host = h->host};
+    const int r = alike_pack(s, &of, h->body, h->size, &base);
     return r < 0 ? r
                  : sql_run(s,
                            "INSERT OR REPLACE INTO audit_host(run, host, at_ns, marks, gate, line, "
