@@ -1,4 +1,4 @@
-/* alerts.c: alerts.yaml: whatever it says, what is taken is sound enough for an engine, and what isn't has words. */
+/* alerts.c: an alerts.yaml of any bytes. An engine can use what is taken. What is refused has words. */
 #include "service/alert/file.h"
 
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-/* chunk.c: a stretch of history as it lies on a disk that may be damaged. */
+/* chunk.c: a stretch of history, from a disk that may be damaged. */
 #include "platform/store/chunk.h"
 
 #include <string.h>

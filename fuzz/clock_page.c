@@ -1,4 +1,4 @@
-/* clock_page.c: a clock page of any bytes: no reading may overflow, loop or claim a bound that isn't one. */
+/* clock_page.c: a clock page of any bytes. No reading may overflow, loop, or give a bound that is none. */
 #include "wire/clock_page.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&memory, 0, sizeof(memory));
     memcpy(&memory, data, size < sizeof(memory) ? size : sizeof(memory));
     if (memory.sequence & 1) {
-        memory.sequence++; /* a torn page is the unit test's: here it would only be slow */
+        memory.sequence++; /* the unit test has torn pages: here they would only be slow */
     }
     const bool whole = clock_page_read(&memory, &page);
     const bool some = clock_page_read_terms(&memory, &terms);

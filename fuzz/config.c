@@ -1,4 +1,4 @@
-/* config.c: the YAML reader behind every configuration file. Whatever it refuses, it says where. */
+/* config.c: the YAML reader of all configuration files. It names the place of each error. */
 #include "platform/config/config.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool yes = false;
     struct span span = {0};
     walk(root);
-    /* Each kind of value, from whatever stands under these keys. */
+    /* Each kind of value, from any text under these keys. */
     (void)(config_int(root, "a", -5, 1000, &number, &error) +
            config_double(root, "b", -1, 1, &real, &error) + config_bool(root, "c", &yes, &error) +
            config_span(root, "d", span_s(-1), span_s(1), &span, &error));

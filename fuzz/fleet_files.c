@@ -1,5 +1,5 @@
-/* fleet_files.c: what an operator writes about the fleet: its configuration, the declared topology, service levels. Whatever
- * they say, what is taken is within its ranges, and what isn't has words. The first byte chooses. */
+/* fleet_files.c: an operator's files about the fleet: its configuration, the declared topology, service levels. The first byte
+ * chooses one. What is taken is within its ranges. What is refused has words. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* hop.c: routers' ICMP answers, from anywhere in the network, in both families. */
+/* hop.c: ICMP answers of routers, in both families. Anybody in the network can send them. */
 #include "platform/timestamp/hop.h"
 
 #include "fuzz.h"

@@ -1,5 +1,5 @@
-/* http.c: the HTTP server as strangers meet it: any bytes in two pieces, over a real socket; handlers that answer at once,
- * later, by a stream, and not before the body. */
+/* http.c: any bytes to the HTTP server, in two pieces, over a real socket. Its handlers answer at once, later, by a stream, or
+ * after the body only. */
 #include "platform/http/server.h"
 
 #include <netinet/in.h>

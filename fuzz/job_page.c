@@ -1,4 +1,4 @@
-/* job_page.c: a job's page of any bytes: what another user writes and the agent reads. */
+/* job_page.c: a job's page of any bytes. Another user writes it, and the agent reads it. */
 #include "wire/job_page.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "fuzz.h"
 #include "wire/lane.h"
 
-/* The bytes lie at the page's beginning; the rest is zero, as in a file whose room was claimed. */
+/* The bytes are the page's beginning. The rest is zero, as in a file whose room was claimed. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct job_page_memory memory;

@@ -1,6 +1,5 @@
-/* lane.c: every decoder of a lane's frames and of the handle: the bytes as they are, and again with a
- * checksum and a tag that fit, so that the fuzzer gets past them. What is accepted encodes to the same
- * bytes. */
+/* lane.c: all decoders of a lane's frames, and the handle's. They get the bytes as they are. Then they get them with a checksum
+ * and a tag that fit, so that the fuzzer gets past these. What is accepted encodes to the same bytes. */
 #include "wire/lane.h"
 
 #include <sodium.h>

@@ -1,4 +1,4 @@
-/* lldp.c: LLDP frames, from whoever is at the other end of the cable. */
+/* lldp.c: LLDP frames. Any device can be at the other end of the cable. */
 #include "wire/lldp.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* message.c: bodies between agents and controller: zstd, then protobuf, out of a bounded arena. The
- * first byte says which message, and whether it is packed. */
+/* message.c: bodies between agents and controller: zstd, then protobuf, out of a bounded arena. The first byte chooses the
+ * message, and whether it is packed. */
 #include "platform/message/message.h"
 
 #include <foliot.pb-c.h>

@@ -1,5 +1,5 @@
-/* probe.c: the probe decoder: the bytes as they are, and again with a tag that fits, so that the fuzzer
- * gets past it. What is accepted must be in range, and must encode to the same bytes. */
+/* probe.c: the probe decoder. It gets the bytes as they are. Then it gets them with a tag that fits, so that the fuzzer gets
+ * past it. What is accepted must be in range, and must encode to the same bytes. */
 #include "wire/probe.h"
 
 #include <sodium.h>

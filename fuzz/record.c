@@ -1,5 +1,5 @@
-/* record.c: a recording of any bytes, opened and played into a node: what support is sent by strangers. Its head is
- * made to fit this build, for that alone would keep everything else out. */
+/* record.c: a recording of any bytes, opened and played into a node. Strangers send such files to support. Its head is made to
+ * fit this build. Otherwise all other bytes would never be read. */
 #include "service/record/record.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* replay.c: main() of a target in the ordinary build: runs it once over each file given, and over those in
- * each folder given. What a fuzzer found once is thereby tested for ever. */
+/* replay.c: main() of a target in the ordinary build. It runs the target once for each file that it is given, and for each file
+ * of a folder that it is given. So what a fuzzer found once is tested for ever. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +19,7 @@ static int run_file(const char *path)
         return 1;
     }
     rewind(f);
-    data = malloc((size_t)size +
-                  1); /* exactly sized buffers are libFuzzer's business; + 1 for size 0 */
+    data = malloc((size_t)size + 1); /* libFuzzer has buffers of the exact size; + 1 for size 0 */
     if (data == NULL || fread(data, 1, (size_t)size, f) != (size_t)size) {
         perror(path);
         return 1;

@@ -1,4 +1,4 @@
-/* request.c: a line from the agent's socket, which anybody on the host may write. */
+/* request.c: a line from the agent's socket. Anybody on the host may write it. */
 #include "service/agent/request.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* seeds.c: writes the seeds of the binary layouts into FOLDER/<target>/: one good input of each kind, from
- * which a fuzzer starts. */
+/* seeds.c: writes the seeds of the binary layouts into FOLDER/<target>/. They are one good input of each kind. A fuzzer starts
+ * there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""lab/roce-vm/audit without a machine: when a fault is named, and when a fleet is well. usage: test_roce_audit.py AUDIT"""
+"""lab/roce-vm/audit without a machine: is a fault named? Is a fleet well? usage: test_roce_audit.py AUDIT"""
 import importlib.machinery
 import importlib.util
 import sys
@@ -16,7 +16,7 @@ def check(what, found, expected):
 
 
 def results(*more):
-    """A well fleet, and what is told on top of that."""
+    """Results of a well fleet. `more` replaces some, or adds to them."""
     hosts = {check: AUDIT.AGENTS if check in AUDIT.CONNECTED else range(AUDIT.HOSTS) for check in AUDIT.WATCHED}
     well = {(check, f"h{i}"): "pass" for check, those in hosts.items() for i in those}
     well.update({("cfg.mem.swap", "h0"): "fail"})
@@ -29,13 +29,13 @@ def fault(*more):
 
 
 check("a fleet without a fault", AUDIT.is_well(results()), True)
-check("one check is not known", AUDIT.is_well(results((("be.conn.mtu", "h2"), "unknown"))), False)
-check("one check told nothing of a host", AUDIT.is_well(results((("be.roce.mtu", "h4"), None))), False)
+check("a check is unknown", AUDIT.is_well(results((("be.conn.mtu", "h2"), "unknown"))), False)
+check("a check has no result for a host", AUDIT.is_well(results((("be.roce.mtu", "h4"), None))), False)
 check("a warning", AUDIT.is_well(results((("be.link.active", "h1"), "warn"))), False)
-check("what fails without the fault names nobody", fault(), False)
-check("the check for it", fault((("be.conn.mtu", "h3"), "fail")), True)
+check("a check that fails without the fault", fault(), False)
+check("the check of this fault", fault((("be.conn.mtu", "h3"), "fail")), True)
 check("either of two", fault((("be.conn.paths", "h3"), "fail"), (("be.conn.matrix", "h3"), "fail")), True)
 check("another check of that host alone", fault((("be.conn.matrix", "h3"), "fail")), False)
 check("another host", fault((("be.conn.mtu", "h2"), "fail")), False)
 check("another host, too", fault((("be.conn.mtu", "h3"), "fail"), (("be.conn.mtu", "h2"), "fail")), False)
-check("others are warned of", fault((("be.conn.mtu", "h3"), "fail"), (("be.conn.mtu", "h2"), "warn")), True)
+check("another host has a warning", fault((("be.conn.mtu", "h3"), "fail"), (("be.conn.mtu", "h2"), "warn")), True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`foliot lab --roce` without its virtual machine: what is refused before one boots, and how a lab in a machine is asked.
+"""`foliot lab --roce` without its virtual machine: refusals before one boots, and questions to a lab in a machine.
 usage: test_roce_machine.py FOLIOT FOLDER (of lab/roce-vm)"""
 import os
 import signal
@@ -22,7 +22,7 @@ def until(true):
 
 
 def named(text):
-    """The processes whose command lines have it, but for this one."""
+    """The command lines that contain this text, without this process's."""
     found = []
     for number in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -56,7 +56,7 @@ class Refusals(Folder):
         for one in expected:
             self.assertIn(one, done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
-        self.assertFalse(os.path.exists(self.cache), "a machine was looked for")
+        self.assertFalse(os.path.exists(self.cache), "it looked for a machine")
 
     def scenario(self, rest, name="one.yaml"):
         with open(f"{self.folder.name}/{name}", "w", encoding="utf-8") as file:
@@ -75,7 +75,7 @@ class Refusals(Folder):
             self.refused(["run", "--roce", "good.yaml", name], *expected)  # none of them is played
             self.refused(["up", "--roce", name], "expected a lab for --roce", *expected)
 
-    def test_what_no_lab_can(self):
+    def test_a_fault_of_the_simulator_alone(self):
         self.refused(["run", "--roce", self.scenario("faults: [{at: 1s, kind: reboot, target: host 1, for: 1s}]\n")], "only the simulator")
 
     def test_options_that_need_this_machine(self):
@@ -84,7 +84,7 @@ class Refusals(Folder):
         self.refused(["run", "--roce", "--keep", name], "--keep: ", "foliot lab up --roce")
 
     def test_a_word_is_no_machine(self):
-        """A host on which somebody has set the variable is none: its routing rules stay as they are."""
+        """On a host with this variable `foliot` changes no routing rule: the host is no machine."""
         self.environment["ROCE_VM"] = "1"
         self.refused(["up", "--roce", self.scenario("fabric: {hosts: 1, leaves: 1}\n")], "expected a lab for --roce", "one host")
 
@@ -99,13 +99,13 @@ class Refusals(Folder):
 
 
 class Asked(Folder):
-    """The two sides of the folder, with no machine between them: what a lab's machine runs, runs here."""
+    """Both sides of the folder without a machine between them. The commands of a lab's machine run here."""
 
     def setUp(self):
         super().setUp()
         self.meeting = self.cache + "/roce-vm/labs/roof"
         os.makedirs(self.meeting)
-        # as `run`: it has the machine's command below it, and ends with it
+        # as `run`: the machine's command is its child, and it ends with that
         self.machine = subprocess.Popen([MACHINE, "serve", self.meeting, "echo", "lab is up"], stdin=subprocess.DEVNULL, start_new_session=True)
         with open(self.meeting + "/pid", "w", encoding="utf-8") as file:
             file.write(f"{self.machine.pid}\n")
@@ -133,7 +133,7 @@ class Asked(Folder):
         self.assertEqual((done.returncode, done.stdout.split()), (0, [str(i) for i in range(1, 40001)]))
         self.assertEqual([name for name in os.listdir(self.meeting) if name.startswith("ask")], [])
 
-    def test_what_is_printed_comes_before_the_end(self):
+    def test_output_comes_before_the_end(self):
         asked = subprocess.Popen([MACHINE, "ask", self.meeting, "sh", "-c", "echo first; while [ ! -e go ]; do sleep 0.1; done; echo last"], stdout=subprocess.PIPE, text=True, cwd=self.folder.name)
         self.assertEqual(asked.stdout.readline(), "first\n")
         self.assertEqual(self.ask("echo", "beside it").stdout, "beside it\n")
@@ -141,7 +141,7 @@ class Asked(Folder):
         self.assertEqual((asked.stdout.read(), asked.wait(timeout=PATIENCE_S)), ("last\n", 0))
         asked.stdout.close()
 
-    def test_who_is_interrupted_ends_the_command(self):
+    def test_an_interrupt_ends_the_command(self):
         asked = subprocess.Popen([MACHINE, "ask", self.meeting, "sh", "-c", "echo $$; while :; do sleep 0.1; done"], stdout=subprocess.PIPE, text=True)
         pid = int(asked.stdout.readline())
         asked.send_signal(signal.SIGTERM)
@@ -150,7 +150,7 @@ class Asked(Folder):
         self.assertTrue(until(lambda: not os.path.exists(f"/proc/{pid}")))
 
     def test_the_lab_is_asked_by_its_name(self):
-        """In a machine this would be the lab's own status; here the same program says that there is none."""
+        """In a machine this would be the lab's own status. Here the same program finds no lab."""
         done = self.lab("--name", "roof", "exec", "0", "true")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("roof", done.stderr)
@@ -175,7 +175,7 @@ class Asked(Folder):
 
 
 class Killed(Folder):
-    """`run` with a stand-in for its emulator, which does nothing but stay."""
+    """`run` with a program in place of its emulator. That program only stays."""
     COMMANDS = ("busybox", "modprobe", "xz", "ip", "rdma", "apt-get")
 
     def command(self, name, text="exit 0"):
@@ -218,7 +218,7 @@ class Killed(Folder):
         self.addCleanup(subprocess.run, ["kill", "-9", str(emulator)], check=False, stderr=subprocess.DEVNULL)
         os.kill(run, signal.SIGKILL)
         self.assertTrue(until(lambda: not os.path.exists(f"/proc/{emulator}")), "its emulator goes on")
-        self.assertTrue(until(lambda: not named(meeting)), f"of it go on: {named(meeting)}")
+        self.assertTrue(until(lambda: not named(meeting)), f"processes of it go on: {named(meeting)}")
         done = self.machine("down", meeting)
         self.assertEqual((done.returncode, done.stdout), (0, "the machine is down\n"), done.stderr)
         self.assertFalse(os.path.exists(meeting))

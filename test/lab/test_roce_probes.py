@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""lab/roce-vm/probes without a machine: what the judge takes for the truth, and when a delay is outside. usage: test_roce_probes.py PROBES"""
+"""lab/roce-vm/probes without a machine: the judge's truth, and delays inside and outside of it. usage: test_roce_probes.py PROBES"""
 import importlib.machinery
 import importlib.util
 import os
@@ -24,7 +24,7 @@ TRACE = """# tracer: nop
 
 
 class Seen:
-    """What taps saw: a herald and a question to h1, an answer to h0."""
+    """What the taps saw: a herald and a question to h1, and an answer to h0."""
     left = {(7, 0): 12_000_050_000, (7, 1): 12_000_090_000, (7, 2): 12_000_095_000}
     came = {"h0r0": [(12_000_105_000, 7, 2)], "h1r0": [(12_000_060_000, 7, 0), (12_000_100_000, 7, 1)]}
     error_ns = 500
@@ -48,8 +48,8 @@ check("the answer's truth", truth[7, 2], (9_500, 56_500))
 early = {H1: [12_000_055_000, 12_000_181_000], H0: done[H0]}
 check("a packet that completed before it came", PROBES.truths(Seen, early, LATER), None)
 check("a packet without a completion", PROBES.truths(Seen, {H1: done[H1][:1], H0: done[H0]}, LATER), None)
-check("what came afterwards is left out", sorted(PROBES.truths(Seen, done, 12_000_101_000)), [(7, 0), (7, 1)])
-check("a delay in it", PROBES.is_outside(50_000, 1_000, truth[7, 1]), False)
+check("packets after the end are left out", sorted(PROBES.truths(Seen, done, 12_000_101_000)), [(7, 0), (7, 1)])
+check("a delay within the truth", PROBES.is_outside(50_000, 1_000, truth[7, 1]), False)
 check("a span that touches it", PROBES.is_outside(5_000, 4_500, truth[7, 1]), False)
-check("one that ends before", PROBES.is_outside(5_000, 4_499, truth[7, 1]), True)
-check("one that begins after", PROBES.is_outside(100_000, 8_499, truth[7, 1]), True)
+check("a span that ends before it", PROBES.is_outside(5_000, 4_499, truth[7, 1]), True)
+check("a span that begins after it", PROBES.is_outside(100_000, 8_499, truth[7, 1]), True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""lab/roce-vm/table without a machine: which rows miss their bounds, and which faults are compared with which.
+"""lab/roce-vm/table without a machine: rows that miss their bounds, and faults that are compared.
 usage: test_roce_table.py TABLE"""
 import importlib.machinery
 import importlib.util
@@ -29,7 +29,7 @@ def bounds():
 
 
 def same_faults():
-    """Three faults; the second one's queue pair lived, the third one's next queue pair died as well."""
+    """Three faults. In the second one the queue pair had no error. In the third one the next queue pair had an error, too."""
     moments = [("held", 1.5, 10.0), ("held", 0.3, 20.0), ("loss", 1.5, 30.0)]
     errors = [(10.1, 10.6), (30.0, 30.4), (30.5, 31.5), (50.0, 50.1)]
     ours, own = TABLE.of_same_faults(moments, [100, 999, 200], errors)
@@ -38,8 +38,8 @@ def same_faults():
 
 
 def part_by_part():
-    """A job of 100 messages a second, none of them while a fault lasts that meets a lane: 20 faults, ten of 0.3 s and ten of 1.5 s, in 60 s.
-    The parts without them play the same kinds, for nobody. Where no lane is found no fault is played: that misses."""
+    """A job of 100 messages a second. It has none while a fault of one of its lanes lasts: 20 faults, ten of 0.3 s and ten of 1.5 s, in 60 s.
+    The parts without faults play the same kinds for ports that no lane has. If no lane is found, no fault is played, and the row misses."""
     now, faults, control, kinds = [1000.0], [], [], {True: [], False: []}
 
     class Fault:
@@ -91,7 +91,7 @@ def part_by_part():
 
 
 def endless():
-    """A program that doesn't end has no figure, and is not left behind. One whose server is dead already is not waited for."""
+    """A program that doesn't end has no figure, and is killed. If its server is dead already, nothing waits for it."""
     class Server:
         def __init__(self, *_, **__):
             servers.append(self)
@@ -117,17 +117,17 @@ def endless():
     TABLE.listens = lambda _: servers != [] and len(looks) == 3 or looks.append(None)
     popen, TABLE.subprocess.Popen = TABLE.subprocess.Popen, Server
     found = TABLE.perftest("ib_write_bw", "-s", "65536")
-    check("figures of what doesn't end", [figure == figure for figure in found[:4]], [False] * 4)
+    check("figures of a program that doesn't end", [figure == figure for figure in found[:4]], [False] * 4)
     check("its server", [server.done for server in servers], [["kill", "wait"]])
     check("looks before it listened", len(looks), 3)
     ended, slept, TABLE.listens = 1, [], lambda _: False
     TABLE.perftest("ib_write_bw", "-s", "65536")
     TABLE.subprocess.Popen = popen
-    check("waits for a server that is dead", len(slept), 0)
+    check("waits for a dead server", len(slept), 0)
 
 
 def errors_of_perftest():
-    """A program that ends with an error is started again, a few times. One that has figures is not."""
+    """A program that ends with an error is started again, a few times. A program with figures is not."""
     class Server:
         def __init__(self, *_, **__):
             started.append(self)
