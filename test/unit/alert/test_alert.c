@@ -167,7 +167,7 @@ static void three_nics_of_a_leaf_that_an_audit_fails_are_one(void **state)
 }
 
 /* Unknown checks of many hosts are shown as one incident. They keep no host's incident open, and hide no fleet's. */
-static void what_audits_do_not_know_is_no_host(void **state)
+static void unknown_checks_keep_no_hosts_incident_open(void **state)
 {
     memset(&config, 0, sizeof(config));
     memset(rules, 0, sizeof(rules));
@@ -410,7 +410,7 @@ int main(void)
         T(two_causes_stay_two),
         T(two_links_of_one_leaf_stay_two_and_all_of_them_are_the_leaf),
         T(three_nics_of_a_leaf_that_an_audit_fails_are_one),
-        T(what_audits_do_not_know_is_no_host),
+        T(unknown_checks_keep_no_hosts_incident_open),
         T(a_guess_that_becomes_certain_moves_to_the_right_incident),
         T(a_link_down_under_a_guess_is_told),
         T(fifty_flaps_are_one_page),

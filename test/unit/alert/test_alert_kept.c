@@ -241,7 +241,7 @@ static void a_page_after_what_came_back_unheard_is_told(void **state)
 }
 
 /* It is back as a warning, and takes in a page that was just sent: no second page is needed. */
-static void who_was_woken_by_a_part_is_not_woken_again(void **state)
+static void a_page_for_a_part_is_not_repeated(void **state)
 {
     kit_finding_rules();
     (void)page_that_is_over(ELEMENT_NIC, "host0/ib3");
@@ -383,7 +383,7 @@ static void restored_clock(void)
 }
 
 /* A rule that waits a quarter of an hour waits again after a restart: until then the incident isn't over. */
-static void what_a_rule_still_waits_for_is_not_over(void **state)
+static void an_incident_that_a_rule_waits_for_is_open(void **state)
 {
     restored_clock();
     clock_for(1200, 0);
@@ -395,7 +395,7 @@ static void what_a_rule_still_waits_for_is_not_over(void **state)
     assert_int_equal(told.events[ALERT_RESOLVED], 1);
 }
 
-static void what_no_rule_waits_for_any_more_is_over(void **state)
+static void an_incident_that_no_rule_waits_for_is_over(void **state)
 {
     restored_clock();
     clock_for(400, 0);
@@ -408,7 +408,7 @@ static void what_no_rule_waits_for_any_more_is_over(void **state)
 /* ---- silences --------------------------------------------------------------------------------------------------- */
 
 /* It was sent and over. It comes back in a silence: no notification before that ends. */
-static void what_comes_back_in_a_silence_is_not_told(void **state)
+static void a_return_in_a_silence_is_not_sent(void **state)
 {
     kit_finding_rules();
     rules[0].severity = ALERT_PAGE;
@@ -524,7 +524,7 @@ static void an_alert_whose_incident_is_open_by_now_joins_it(void **state)
 }
 
 /* Two hosts fill the memory. Alerts that another host is silent, and that the memory is full, are sent nevertheless. */
-static void what_nobody_says_has_room(void **state)
+static void alerts_of_the_engine_have_room(void **state)
 {
     config.alert_max = 16;
     kit_finding_rules();
@@ -617,7 +617,7 @@ static void silent_hosts_leave_room_for_others(void **state)
 }
 
 /* The place for "there is no room" isn't taken by another rule about the engine. */
-static void that_there_is_no_room_is_told(void **state)
+static void missing_room_is_sent(void **state)
 {
     config.incident_max = 1;
     kit_finding_rules();
@@ -634,7 +634,7 @@ static void that_there_is_no_room_is_told(void **state)
 }
 
 /* Its cause changes, and there is no place for the new one: it counts as one that didn't fit. */
-static void what_loses_its_incident_is_counted(void **state)
+static void an_alert_that_loses_its_incident_is_counted(void **state)
 {
     struct alert_finding f = kit_path_finding(3, 12, ELEMENT_SPINE, "spine1", true);
 
@@ -777,20 +777,20 @@ int main(void)
         T(a_quiet_page_outlives_a_merger),
         T(a_new_page_takes_over_what_is_owed),
         T(a_page_after_what_came_back_unheard_is_told),
-        T(who_was_woken_by_a_part_is_not_woken_again),
+        T(a_page_for_a_part_is_not_repeated),
         T(an_unheard_page_is_not_lost_in_a_warning),
         T(a_silenced_page_outlives_a_restart),
         T(a_silenced_page_is_none_after_a_restart),
-        T(what_a_rule_still_waits_for_is_not_over),
-        T(what_no_rule_waits_for_any_more_is_over),
-        T(what_comes_back_in_a_silence_is_not_told),
+        T(an_incident_that_a_rule_waits_for_is_open),
+        T(an_incident_that_no_rule_waits_for_is_over),
+        T(a_return_in_a_silence_is_not_sent),
         T(a_moment_in_a_silence_is_not_told),
         T(a_warning_that_comes_back_wakes_nobody),
-        T(what_nobody_says_has_room),
+        T(alerts_of_the_engine_have_room),
         T(silent_hosts_take_no_more_than_their_share),
         T(silent_hosts_leave_room_for_others),
-        T(that_there_is_no_room_is_told),
-        T(what_loses_its_incident_is_counted),
+        T(missing_room_is_sent),
+        T(an_alert_that_loses_its_incident_is_counted),
         T(an_alert_without_an_incident_gets_one),
         T(an_alert_whose_incident_is_open_by_now_joins_it),
         T(a_path_that_is_missed_comes_back),

@@ -126,7 +126,7 @@ static void the_whole_is_as_loud_as_its_loudest(void **state)
     assert_int_equal(told.incident, 1);
 }
 
-static void whoever_has_the_first_one_keeps_it(void **state)
+static void the_first_incidents_acknowledgement_stays(void **state)
 {
     kit_finding_rules();
     (void)down(8);
@@ -139,7 +139,7 @@ static void whoever_has_the_first_one_keeps_it(void **state)
 }
 
 /* Two of a host stay two. Three that began too far apart stay three. */
-static void what_did_not_begin_together_stays_apart(void **state)
+static void incidents_begun_apart_stay_apart(void **state)
 {
     kit_finding_rules();
     (void)down(8);
@@ -355,7 +355,7 @@ static void a_page_needs_one_stretch_that_lasts(void **state)
 }
 
 /* If it comes back much later, it counts as begun then. */
-static void what_comes_back_may_be_part_of_something_larger(void **state)
+static void a_returned_incident_may_join_a_larger_one(void **state)
 {
     kit_finding_rules();
     const struct alert_finding f = down(8);
@@ -481,7 +481,7 @@ static void the_last_words_stay(void **state)
 
 /* One more of a host would make them one incident. So the second is sent a second later. The first, and an unrelated one, are
  * sent at once. */
-static void what_may_be_part_of_more_waits_a_second(void **state)
+static void a_possible_part_of_a_larger_one_waits_a_second(void **state)
 {
     kit_finding_rules();
     (void)down(8);
@@ -538,7 +538,7 @@ static void a_merger_is_passed_on_at_once(void **state)
 }
 
 /* An incident that one of its alerts places stays where it is: a switch of that second takes only unplaced ones. */
-static void what_took_over_a_placed_one_is_placed(void **state)
+static void an_incident_placed_by_an_alert_stays_there(void **state)
 {
     for (int placed = 0; placed < 2; placed++) {
         kit_finding_rules();
@@ -559,7 +559,7 @@ static void what_took_over_a_placed_one_is_placed(void **state)
 }
 
 /* Two hosts can't tell which of several elements it is, a third can: one incident, whose name changes in place. */
-static void what_is_unknown_is_called_so_and_renamed_in_place(void **state)
+static void an_unknown_incident_is_renamed_in_place(void **state)
 {
     const char *const names[] = {"trunk leaf0 - spine1", "trunk leaf2 - spine1", "spine1"};
     struct alert_finding f[3];
@@ -678,7 +678,7 @@ static void a_name_outlasts_who_was_sure(void **state)
 }
 
 /* Another fault, of which one host is certain, doesn't give its name to an incident that can't be that. */
-static void what_it_cannot_be_does_not_name_it(void **state)
+static void an_impossible_cause_gives_no_name(void **state)
 {
     struct alert_finding f = kit_path_finding(0, 400, ELEMENT_SPINE, "spine1", false),
                          other = kit_path_finding(80, 480, ELEMENT_SPINE, "spine2", true);
@@ -780,30 +780,30 @@ int main(void)
         T(its_direction_is_what_its_alerts_tell_now),
         T(the_first_takes_over_what_the_others_were),
         T(the_whole_is_as_loud_as_its_loudest),
-        T(whoever_has_the_first_one_keeps_it),
-        T(what_did_not_begin_together_stays_apart),
+        T(the_first_incidents_acknowledgement_stays),
+        T(incidents_begun_apart_stay_apart),
         T(nine_hosts_are_hosts_and_ten_are_the_fleet),
         T(dead_paths_go_with_the_switch_of_that_second),
         T(a_figure_of_many_goes_with_the_fabric),
         T(a_better_suspect_of_the_same_thing_stays),
         T(an_incident_is_as_old_as_its_oldest_alert),
         T(a_page_needs_one_stretch_that_lasts),
-        T(what_comes_back_may_be_part_of_something_larger),
+        T(a_returned_incident_may_join_a_larger_one),
         T(news_is_told_and_the_rest_counts),
         T(a_growing_incident_is_passed_on_once_a_second),
         T(the_oldest_resolved_incident_makes_room),
         T(another_path_of_one_cause_only_counts),
         T(the_last_words_stay),
-        T(what_may_be_part_of_more_waits_a_second),
+        T(a_possible_part_of_a_larger_one_waits_a_second),
         T(an_alert_that_joins_rules_out_the_leaf),
-        T(what_is_unknown_is_called_so_and_renamed_in_place),
+        T(an_unknown_incident_is_renamed_in_place),
         T(an_unknown_one_ends_without_a_name),
         T(a_name_outlasts_who_was_sure),
-        T(what_it_cannot_be_does_not_name_it),
+        T(an_impossible_cause_gives_no_name),
         T(ends_of_dead_paths_are_no_names),
         T(an_unknown_one_is_restored_as_that),
         T(a_better_suspect_rules_out_the_other_end),
-        T(what_took_over_a_placed_one_is_placed),
+        T(an_incident_placed_by_an_alert_stays_there),
         T(a_merger_is_passed_on_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

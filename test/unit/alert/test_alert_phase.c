@@ -79,7 +79,7 @@ static void so_is_a_nic_however_long_its_rule_waits(void **state)
 }
 
 /* The loss ended: a minute later the incident is over. */
-static void what_is_not_lossy_for_long_enough_is_over(void **state)
+static void an_incident_whose_loss_ended_is_over(void **state)
 {
     rules_of_phases();
     const struct alert_finding f =
@@ -92,7 +92,7 @@ static void what_is_not_lossy_for_long_enough_is_over(void **state)
 }
 
 /* Another trunk of that leaf loses a share: that is no phase of this fault. */
-static void what_is_about_something_else_does_not_hold_it(void **state)
+static void another_element_does_not_hold_it_open(void **state)
 {
     rules_of_phases();
     const struct alert_finding dead = kit_path_finding(3, 12, ELEMENT_TRUNK, trunk, true);
@@ -129,8 +129,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_trunk_that_recovers_in_part_is_one_incident),
         T(so_is_a_nic_however_long_its_rule_waits),
-        T(what_is_not_lossy_for_long_enough_is_over),
-        T(what_is_about_something_else_does_not_hold_it),
+        T(an_incident_whose_loss_ended_is_over),
+        T(another_element_does_not_hold_it_open),
         T(a_suspect_that_becomes_known_is_no_phase),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,7 +155,7 @@ static void an_acknowledged_incident_escalates_and_repeats_no_more(void **state)
     assert_int_equal(alerts_acknowledge(engine, now, 999, "ada"), -ENOENT);
 }
 
-static void what_comes_back_pages_again_only_if_it_lasts(void **state)
+static void a_returned_alert_pages_again_only_if_it_lasts(void **state)
 {
     kit_finding_rules();
     rules[0].severity = ALERT_PAGE;
@@ -360,7 +360,7 @@ int main(void)
         T(a_host_that_falls_silent_is_told_and_its_pending_alerts_freeze),
         T(silences_and_maintenance_cover_and_end),
         T(an_acknowledged_incident_escalates_and_repeats_no_more),
-        T(what_comes_back_pages_again_only_if_it_lasts),
+        T(a_returned_alert_pages_again_only_if_it_lasts),
         T(a_rule_without_data_says_so),
         T(a_slow_job_is_named_and_its_end_is_the_alerts),
         T(the_dead_mans_switch_beats),

@@ -101,7 +101,7 @@ static bool could_be(const struct alert_finding *f, const char *element)
     return kit_alert().silenced;
 }
 
-static void what_else_could_explain_it(void **state)
+static void other_causes_are_listed(void **state)
 {
     const struct alert_finding link = kit_link_finding(11, FINDING_LINK_DOWN),
                                guess = kit_path_finding(3, 11, ELEMENT_UNKNOWN, NULL, false),
@@ -496,7 +496,7 @@ static void paths_that_one_end_drops_wake_nobody_for_another_tenant(void **state
 }
 
 /* `for` counts from the time of the first report, whatever beginning the host states. */
-static void what_is_told_to_be_old_has_to_last(void **state)
+static void a_fault_reported_as_old_has_to_last(void **state)
 {
     struct alert_finding f = kit_path_finding(3, 11, ELEMENT_SPINE, "spine1", true);
 
@@ -516,7 +516,7 @@ static void what_is_told_to_be_old_has_to_last(void **state)
 }
 
 /* Four hosts report as much as there is room for: other hosts' reports give notifications nevertheless. */
-static void who_says_much_silences_nobody(void **state)
+static void a_host_with_many_reports_silences_no_other(void **state)
 {
     struct alert_finding f = kit_link_finding(8, FINDING_LINK_DOWN);
 
@@ -550,7 +550,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, kit_begin, kit_end)
     const struct CMUnitTest tests[] = {
         T(each_kind_of_finding_has_its_cause),
-        T(what_else_could_explain_it),
+        T(other_causes_are_listed),
         T(each_scope_has_its_cause),
         T(a_rule_takes_the_findings_that_it_names),
         T(findings_are_known_by_host_run_and_number),
@@ -562,8 +562,8 @@ int main(void)
         T(values_one_after_another_wake_nobody_for_another_tenant),
         T(a_louder_value_wakes_nobody_for_another_tenant),
         T(paths_that_one_end_drops_wake_nobody_for_another_tenant),
-        T(what_is_told_to_be_old_has_to_last),
-        T(who_says_much_silences_nobody),
+        T(a_fault_reported_as_old_has_to_last),
+        T(a_host_with_many_reports_silences_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

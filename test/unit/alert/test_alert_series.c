@@ -313,7 +313,7 @@ static void refused_rules_are_an_alert_until_they_are_mended(void **state)
     assert_int_equal(told.events[ALERT_RESOLVED], 1);
 }
 
-static void what_did_not_fit_is_told_and_over_when_it_fits_again(void **state)
+static void missing_room_is_an_alert_that_ends(void **state)
 {
     config.watch_max = 16;
     kit_rule(0, "silent", ALERT_ON_ABSENCE)->metric = ALERT_LINK_UP;
@@ -386,7 +386,7 @@ int main(void)
         T(an_absence_begins_and_ends),
         T(paths_to_a_removed_host_are_over),
         T(refused_rules_are_an_alert_until_they_are_mended),
-        T(what_did_not_fit_is_told_and_over_when_it_fits_again),
+        T(missing_room_is_an_alert_that_ends),
         T(a_rule_whose_series_ended_says_any_more),
         T(a_figure_of_no_host_is_no_host_that_reports),
     };

@@ -79,7 +79,7 @@ static void known_trunks_are_a_spine(void **state)
 }
 
 /* At first all hosts together took two trunks for their spine. */
-static void what_was_taken_for_a_spine_becomes_two(void **state)
+static void two_trunks_taken_for_their_spine_become_two_incidents(void **state)
 {
     struct alert_finding f[6];
 
@@ -191,7 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_known_trunk_and_guesses_are_no_spine),
         T(known_trunks_are_a_spine),
-        T(what_was_taken_for_a_spine_becomes_two),
+        T(two_trunks_taken_for_their_spine_become_two_incidents),
         T(guesses_that_were_elsewhere_leave_nothing),
         T(a_guess_that_leaves_may_be_the_last_that_disagreed),
         T(nor_if_another_rule_tells_of_it),

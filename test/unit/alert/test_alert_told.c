@@ -138,7 +138,7 @@ static void an_acknowledgement_is_shown(void **state)
 }
 
 /* Everything that is shown of an incident and its alert. */
-static void what_is_shown(void **state)
+static void all_fields_are_shown(void **state)
 {
     kit_finding_rules();
     const int64_t begin = 1000 * NS_PER_S;
@@ -330,7 +330,7 @@ static void a_silenced_incident_moves_in_silence(void **state)
     assert_int_equal(told.events[ALERT_RESOLVED], 1); /* its end is sent, as for any */
 }
 
-static void what_is_no_longer_silenced_is_told_at_once(void **state)
+static void an_incident_is_sent_as_its_silence_ends(void **state)
 {
     struct alert_silence s = silence(5, 600), other = silence(6, 600);
 
@@ -549,12 +549,12 @@ int main(void)
         T(tellings_are_numbered),
         T(steps_of_a_route),
         T(an_acknowledgement_is_shown),
-        T(what_is_shown),
+        T(all_fields_are_shown),
         T(an_incident_of_many_counts_each_once),
         T(a_silence_covers_what_all_its_patterns_fit),
         T(silences_come_and_go),
         T(a_silenced_incident_moves_in_silence),
-        T(what_is_no_longer_silenced_is_told_at_once),
+        T(an_incident_is_sent_as_its_silence_ends),
         T(unsound_silences_are_refused_and_old_ones_make_room),
         T(silences_begin_end_and_come_back_on_time),
         T(a_restored_incident_is_as_it_was),

@@ -120,7 +120,7 @@ static void the_worst_of_many_is_quoted(void **state)
 }
 
 /* An element without a name is shown by its number. */
-static void what_has_no_name_has_a_number(void **state)
+static void an_element_without_a_name_has_a_number(void **state)
 {
     kit_finding_rules();
     config.fleet = (struct alert_fleet){0};
@@ -241,7 +241,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, kit_begin, kit_end)
     const struct CMUnitTest tests[] = {
         T(values_are_told_in_their_units),    T(spans_are_told_in_their_units),
-        T(the_worst_of_many_is_quoted),       T(what_has_no_name_has_a_number),
+        T(the_worst_of_many_is_quoted),       T(an_element_without_a_name_has_a_number),
         T(every_metric_is_found_by_its_name), T(scopes_that_a_metric_reaches),
         T(each_fault_of_a_rule_is_named),
     };

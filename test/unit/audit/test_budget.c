@@ -71,7 +71,7 @@ static void tests_have_two_hours(void **state)
 }
 
 /* Only the time that tests ran counts: a plan that was taken costs nothing. A test that ran longer than planned is paid back. */
-static void what_did_not_run_is_not_counted(void **state)
+static void only_tests_that_ran_are_counted(void **state)
 {
     struct allowance a = {0};
     for (int i = 0; i < 100; i++) {
@@ -96,7 +96,7 @@ int main(void)
         cmocka_unit_test(readings_wait),
         cmocka_unit_test(a_day_of_readings),
         cmocka_unit_test(tests_have_two_hours),
-        cmocka_unit_test(what_did_not_run_is_not_counted),
+        cmocka_unit_test(only_tests_that_ran_are_counted),
         cmocka_unit_test(a_plan_takes_its_own_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

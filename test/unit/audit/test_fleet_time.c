@@ -29,7 +29,7 @@ static void one_host_moves_nothing(void **state)
     }
 }
 
-static void what_is_old_counts_no_more(void **state)
+static void an_old_time_counts_no_more(void **state)
 {
     struct fleet_words t = {0};
     int64_t ns = 0;
@@ -46,7 +46,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_host_moves_nothing),
-        cmocka_unit_test(what_is_old_counts_no_more),
+        cmocka_unit_test(an_old_time_counts_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

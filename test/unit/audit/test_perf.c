@@ -409,7 +409,7 @@ static void a_slow_nic_is_judged_by_different_partners(void **state)
 }
 
 /* Both partners of a NIC are slow: a third one, known to be good, decides. */
-static void who_met_two_slow_ones_meets_a_third(void **state)
+static void a_nic_with_two_slow_partners_meets_a_third(void **state)
 {
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct world w = world_of(8 + (uint32_t)(seed % 20), 1 + (uint32_t)(seed % 2), seed);
@@ -498,7 +498,7 @@ static void a_liar_hides_nobody(void **state)
 }
 
 /* Hosts report how long they worked: the host that works longer is late, and no other. */
-static void who_works_longer_is_late(void **state)
+static void a_host_that_works_longer_is_late(void **state)
 {
     struct world w = world_of(9, 1, 5);
     struct played x;
@@ -517,7 +517,7 @@ static void who_works_longer_is_late(void **state)
 }
 
 /* Everything that a NIC sends is wrong: its partners have wrong values, and that NIC's host is named. */
-static void who_sends_wrong_values_is_known_by_its_partners(void **state)
+static void partners_name_a_sender_of_wrong_values(void **state)
 {
     for (uint64_t seed = 1; seed <= 200; seed++) {
         struct world w = world_of(3 + (uint32_t)(seed % 15), 1 + (uint32_t)(seed % 3), seed);
@@ -534,7 +534,7 @@ static void who_sends_wrong_values_is_known_by_its_partners(void **state)
 }
 
 /* A host that has a job, or refuses, is in no ring. The ring runs without it. */
-static void who_takes_no_part_ends_no_other_test(void **state)
+static void an_absent_host_ends_no_other_test(void **state)
 {
     static const uint8_t outcomes[] = {PERF_BUSY, PERF_PREEMPTED, PERF_REFUSED};
     for (size_t k = 0; k < sizeof(outcomes); k++) {
@@ -562,7 +562,7 @@ static bool dies(const struct world *w, uint32_t host)
 }
 
 /* One host or two, of drawn fleets, die or get a job in drawn rings: the others have all rows, the dead ones the earlier rows. */
-static void who_dies_in_a_ring_is_missing_alone(void **state)
+static void only_the_dead_hosts_rows_are_missing(void **state)
 {
     uint32_t again = 0;
     for (uint64_t seed = 1; seed <= 400; seed++) {
@@ -750,7 +750,7 @@ static void tests_that_fail_name_nobody(void **state)
 }
 
 /* For a while no host had a processor: tests that failed then are repeated once, and a slow host is still named. */
-static void what_failed_for_all_is_tested_again(void **state)
+static void tests_that_failed_for_all_are_repeated(void **state)
 {
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct world w = world_of(8 + (uint32_t)(seed % 20), 2, seed);
@@ -848,7 +848,7 @@ static uint32_t found_at(double spread, uint32_t hosts, uint32_t sizes)
 
 /* If first tests between leaves share trunks, single tests vary by much, and the best of each NIC's by little. Few retests run at
  * one time, so they don't share trunks: their own spread decides. */
-static void what_retests_vary_by_tells(void **state)
+static void the_spread_of_retests_decides(void **state)
 {
     assert_true(found_at(0.005, 8, 6) >= 98);
 }
@@ -898,7 +898,7 @@ static void each_kind_has_a_cohort_of_its_own(void **state)
 }
 
 /* The site sets the smallest effect that counts. */
-static void what_matters_is_set(void **state)
+static void the_site_sets_the_smallest_effect(void **state)
 {
     static const double practical[] = {0.03, 0.2};
     for (size_t k = 0; k < 2; k++) {
@@ -997,15 +997,15 @@ int main(void)
         cmocka_unit_test(nothing_is_slow),
         cmocka_unit_test(the_slow_host_alone_is_named),
         cmocka_unit_test(a_slow_nic_is_judged_by_different_partners),
-        cmocka_unit_test(who_met_two_slow_ones_meets_a_third),
+        cmocka_unit_test(a_nic_with_two_slow_partners_meets_a_third),
         cmocka_unit_test(two_slow_hosts_and_a_pair),
         cmocka_unit_test(two_slow_hosts_of_four),
         cmocka_unit_test(a_liar_names_nobody),
         cmocka_unit_test(a_liar_hides_nobody),
-        cmocka_unit_test(who_works_longer_is_late),
-        cmocka_unit_test(who_sends_wrong_values_is_known_by_its_partners),
-        cmocka_unit_test(who_takes_no_part_ends_no_other_test),
-        cmocka_unit_test(who_dies_in_a_ring_is_missing_alone),
+        cmocka_unit_test(a_host_that_works_longer_is_late),
+        cmocka_unit_test(partners_name_a_sender_of_wrong_values),
+        cmocka_unit_test(an_absent_host_ends_no_other_test),
+        cmocka_unit_test(only_the_dead_hosts_rows_are_missing),
         cmocka_unit_test(rings_before_a_death_stay),
         cmocka_unit_test(rings_end_however_many_die),
         cmocka_unit_test(a_ring_of_one_is_none),
@@ -1014,14 +1014,14 @@ int main(void)
         cmocka_unit_test(rings_are_of_nics_that_work),
         cmocka_unit_test(few_good_hosts_have_a_ring),
         cmocka_unit_test(tests_that_fail_name_nobody),
-        cmocka_unit_test(what_failed_for_all_is_tested_again),
+        cmocka_unit_test(tests_that_failed_for_all_are_repeated),
         cmocka_unit_test(chance_makes_nobody_slower),
         cmocka_unit_test(retests_find_who_is_slower),
-        cmocka_unit_test(what_retests_vary_by_tells),
+        cmocka_unit_test(the_spread_of_retests_decides),
         cmocka_unit_test(the_order_of_retests_tells),
         cmocka_unit_test(fresh_tests_alone_tell),
         cmocka_unit_test(each_kind_has_a_cohort_of_its_own),
-        cmocka_unit_test(what_matters_is_set),
+        cmocka_unit_test(the_site_sets_the_smallest_effect),
         cmocka_unit_test(the_search_begins_with_who_came_last),
         cmocka_unit_test(many_send_to_one),
         cmocka_unit_test(no_ways_are_tested),

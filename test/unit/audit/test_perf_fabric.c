@@ -177,7 +177,7 @@ static void a_liar_slows_nobody(void **state)
 }
 
 /* A processor can carry one NIC at a time, but not all at once: no host makes the others slow. A host that does is named. */
-static void what_all_carry_less_is_no_hosts_fault(void **state)
+static void a_limit_of_all_is_no_hosts_fault(void **state)
 {
     for (uint32_t count = 4; count <= 40; count++) {
         for (int slow = 0; slow < 2; slow++) {
@@ -194,7 +194,7 @@ static void what_all_carry_less_is_no_hosts_fault(void **state)
     }
 }
 
-static void what_is_off_is_not_tested(void **state)
+static void a_switched_off_check_is_not_tested(void **state)
 {
     for (uint32_t off = 0; off < 8; off++) {
         struct world *w = world_of(8, 2);
@@ -249,8 +249,8 @@ int main(void)
         cmocka_unit_test(each_time_all_have_another_partner),
         cmocka_unit_test(a_slow_host_slows_itself_alone),
         cmocka_unit_test(a_liar_slows_nobody),
-        cmocka_unit_test(what_all_carry_less_is_no_hosts_fault),
-        cmocka_unit_test(what_is_off_is_not_tested),
+        cmocka_unit_test(a_limit_of_all_is_no_hosts_fault),
+        cmocka_unit_test(a_switched_off_check_is_not_tested),
         cmocka_unit_test(an_old_agent_is_in_no_alltoall),
         cmocka_unit_test(one_that_fails_ends_its_group),
     };

@@ -288,7 +288,7 @@ static void all_is_well(void **state)
 
 /* For any reason of failure: the checks of a failed test are unknown, with that reason. If a host is gone by then, only its own
  * are: the others' tests run again without it. */
-static void what_failed_is_unknown(void **state)
+static void checks_of_a_failed_test_are_unknown(void **state)
 {
     static const struct {
         uint8_t outcome;
@@ -322,7 +322,7 @@ static void what_failed_is_unknown(void **state)
 }
 
 /* The host that took no part is unknown, and the others' tests ran. */
-static void who_is_busy_is_unknown_alone(void **state)
+static void a_busy_host_alone_is_unknown(void **state)
 {
     struct world w = {.sender = HOSTS, .pair_outcome = {[4] = PERF_BUSY}};
     play(&w, true);
@@ -342,7 +342,7 @@ static void who_is_busy_is_unknown_alone(void **state)
 }
 
 /* A host that dies or leaves after the first step ends no test of others. */
-static void who_dies_is_unknown_alone(void **state)
+static void a_dead_host_alone_is_unknown(void **state)
 {
     for (uint32_t dies = 1; dies < HOSTS; dies++) {
         for (int leaves = 0; leaves < 2; leaves++) {
@@ -370,7 +370,7 @@ static void who_dies_is_unknown_alone(void **state)
 
 /* A host dies or leaves while a ring runs: its results of the earlier rings stay, its others are unknown, and the others have all
  * of theirs. No other host keeps a note about what failed meanwhile. */
-static void who_dies_in_a_ring_is_unknown_alone(void **state)
+static void a_host_that_dies_in_a_ring_alone_is_unknown(void **state)
 {
     for (uint32_t dies = 1; dies < HOSTS; dies++) {
         for (uint32_t in = 1; in <= PERF_ROWS; in++) {
@@ -401,7 +401,7 @@ static void who_dies_in_a_ring_is_unknown_alone(void **state)
 }
 
 /* It also costs a slow host none of its retests: it is no partner any more, and runs beside no pair. */
-static void who_dies_costs_nobody_retests(void **state)
+static void a_dead_host_costs_no_other_retests(void **state)
 {
     for (uint32_t dies = 1; dies < HOSTS; dies++) {
         struct world w = {.sender = HOSTS, .slow_host = true, .slow_share = 0.6, .dies = dies};
@@ -438,7 +438,7 @@ static void collectives_that_nobody_asked_for_are_skips(void **state)
 
 /* Random pairs of all hosts at once, and an all-to-all: a host that carries less gets a warning. A failed test is unknown, and
  * blocks no job. */
-static void what_the_fabric_carries(void **state)
+static void a_host_that_carries_less_gets_a_warning(void **state)
 {
     static const struct {
         double share;
@@ -693,7 +693,7 @@ static void many_slow_trunks_hide_nothing(void **state)
 
 /* All collectives are slow, and processors may be the reason: no host is named. Without the hosts' reports about processors the
  * search would begin, as with older agents. */
-static void where_processors_are_the_limit_nobody_is_named(void **state)
+static void slow_processors_name_no_host(void **state)
 {
     for (int told = 0; told < 2; told++) {
         struct world w = {.sender = HOSTS, .ring_share = 0.6, .busy = told == 1 ? 0.4 : 0};
@@ -833,13 +833,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_is_well),
-        cmocka_unit_test(what_failed_is_unknown),
-        cmocka_unit_test(who_is_busy_is_unknown_alone),
-        cmocka_unit_test(who_dies_is_unknown_alone),
-        cmocka_unit_test(who_dies_in_a_ring_is_unknown_alone),
-        cmocka_unit_test(who_dies_costs_nobody_retests),
+        cmocka_unit_test(checks_of_a_failed_test_are_unknown),
+        cmocka_unit_test(a_busy_host_alone_is_unknown),
+        cmocka_unit_test(a_dead_host_alone_is_unknown),
+        cmocka_unit_test(a_host_that_dies_in_a_ring_alone_is_unknown),
+        cmocka_unit_test(a_dead_host_costs_no_other_retests),
         cmocka_unit_test(collectives_that_nobody_asked_for_are_skips),
-        cmocka_unit_test(what_the_fabric_carries),
+        cmocka_unit_test(a_host_that_carries_less_gets_a_warning),
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(one_word_drains_nobody),
         cmocka_unit_test(two_hosts_alone_fail_neither),
@@ -850,7 +850,7 @@ int main(void)
         cmocka_unit_test(an_incast_without_marks_fails),
         cmocka_unit_test(a_slow_path_of_one_pair_is_no_pass),
         cmocka_unit_test(many_slow_trunks_hide_nothing),
-        cmocka_unit_test(where_processors_are_the_limit_nobody_is_named),
+        cmocka_unit_test(slow_processors_name_no_host),
         cmocka_unit_test(processors_excuse_what_is_declared),
         cmocka_unit_test(memory_is_that_of_the_others),
         cmocka_unit_test(runs_that_had_no_processor_are_unknown),

@@ -87,7 +87,7 @@ static void each_measures_its_own(void **state)
     free(w.memory);
 }
 
-static void what_looks_slow_is_measured_again(void **state)
+static void a_slow_result_is_measured_again(void **state)
 {
     static const struct {
         double second, best;
@@ -108,7 +108,7 @@ static void what_looks_slow_is_measured_again(void **state)
 }
 
 /* It has no result. Its other tests run nevertheless. */
-static void what_fails_is_alone(void **state)
+static void a_failed_test_stops_no_other(void **state)
 {
     struct world w = {.first = 0};
     play(&w);
@@ -120,7 +120,7 @@ static void what_fails_is_alone(void **state)
     free(w.memory);
 }
 
-static void who_is_gone_is_not_asked(void **state)
+static void a_host_that_left_is_not_asked(void **state)
 {
     struct world busy = {.first = 1, .outcome = PERF_BUSY};
     play(&busy);
@@ -134,7 +134,7 @@ static void who_is_gone_is_not_asked(void **state)
     free(goes.memory);
 }
 
-static void what_is_off_is_not_measured(void **state)
+static void a_switched_off_check_is_not_measured(void **state)
 {
     struct world w = {.first = 1, .off = true};
     play(&w);
@@ -194,10 +194,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_measures_its_own),
-        cmocka_unit_test(what_looks_slow_is_measured_again),
-        cmocka_unit_test(what_fails_is_alone),
-        cmocka_unit_test(who_is_gone_is_not_asked),
-        cmocka_unit_test(what_is_off_is_not_measured),
+        cmocka_unit_test(a_slow_result_is_measured_again),
+        cmocka_unit_test(a_failed_test_stops_no_other),
+        cmocka_unit_test(a_host_that_left_is_not_asked),
+        cmocka_unit_test(a_switched_off_check_is_not_measured),
         cmocka_unit_test(the_last_caches_count_once),
         cmocka_unit_test(arrays_are_larger_than_caches),
     };

@@ -66,7 +66,7 @@ static const char *wrong(struct offered *x)
     return words;
 }
 
-static void what_is_more_than_anybody_gets(void **state)
+static void an_offer_too_large_is_refused(void **state)
 {
     struct offered x;
     make(&x);
@@ -302,7 +302,7 @@ static void a_silent_controller_ends_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_more_than_anybody_gets),
+        cmocka_unit_test(an_offer_too_large_is_refused),
         cmocka_unit_test(of_another_version_or_another_time),
         cmocka_unit_test(a_step_that_is_no_test),
         cmocka_unit_test(a_step_of_memory_is_alone),

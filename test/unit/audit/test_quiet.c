@@ -52,7 +52,7 @@ static void it_is_in_use_for_a_minute(void **state)
     assert_true(quiet_is(&q, at(63)));
 }
 
-static void what_is_explained_is_nobodys(void **state)
+static void explained_traffic_leaves_a_nic_quiet(void **state)
 {
     (void)state;
     struct quiet q = {0};
@@ -83,7 +83,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hundredth_of_the_rate_is_in_use),
         cmocka_unit_test(it_is_in_use_for_a_minute),
-        cmocka_unit_test(what_is_explained_is_nobodys),
+        cmocka_unit_test(explained_traffic_leaves_a_nic_quiet),
         cmocka_unit_test(counters_that_restart_tell_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

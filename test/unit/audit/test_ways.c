@@ -131,7 +131,7 @@ static void busy_hosts_name_no_trunk(void **state)
 }
 
 /* Both trunks of the spine carry the same packets: if no host knows where it is narrow, either may be the slow one. */
-static void where_it_is_narrow_may_be_unknown(void **state)
+static void the_narrow_trunk_may_be_unknown(void **state)
 {
     struct world w = world_of(7);
     struct ways ways;
@@ -312,7 +312,7 @@ int main(void)
         cmocka_unit_test(nothing_is_slow),
         cmocka_unit_test(the_slow_trunk_is_named),
         cmocka_unit_test(busy_hosts_name_no_trunk),
-        cmocka_unit_test(where_it_is_narrow_may_be_unknown),
+        cmocka_unit_test(the_narrow_trunk_may_be_unknown),
         cmocka_unit_test(a_liar_names_no_trunk),
         cmocka_unit_test(many_nics_of_one_host_name_no_trunk),
         cmocka_unit_test(many_nics_of_one_host_hide_no_trunk),

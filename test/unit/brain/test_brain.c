@@ -172,7 +172,7 @@ static uint32_t alerts(void)
 
 /* ---- hosts ---- */
 
-static void what_hosts_say_reaches_hosts(void **state)
+static void hosts_reports_reach_hosts(void **state)
 {
     const struct fleet *f = brain_hosts(brain);
 
@@ -202,7 +202,7 @@ static void what_hosts_say_reaches_hosts(void **state)
     assert_int_equal(fleet_host_findings(f, 1), 0);
 }
 
-static void who_falls_silent_is_an_answer(void **state)
+static void a_silent_host_is_an_answer(void **state)
 {
     bool silent = false;
 
@@ -605,8 +605,8 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        T(what_hosts_say_reaches_hosts),
-        T(who_falls_silent_is_an_answer),
+        T(hosts_reports_reach_hosts),
+        T(a_silent_host_is_an_answer),
         T(paths_reach_the_inquiry),
         T(alerts_are_those_of_the_newest_rules),
         T(hosts_and_jobs_have_names_and_go),

@@ -60,7 +60,7 @@ static struct element any_element(struct prng *p)
     return e;
 }
 
-static void what_is_written_is_read(void **state)
+static void a_written_element_is_read_back(void **state)
 {
     struct prng p;
     struct json_writer j;
@@ -82,7 +82,7 @@ static void what_is_written_is_read(void **state)
     json_writer_done(&j);
 }
 
-static void what_is_not_understood_is_unknown(void **state)
+static void unreadable_text_is_an_unknown_element(void **state)
 {
     static const char *const bad[] = {
         "{}",
@@ -123,8 +123,8 @@ static void words_of_kinds_are_numbers_of_kinds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read),
-        cmocka_unit_test(what_is_not_understood_is_unknown),
+        cmocka_unit_test(a_written_element_is_read_back),
+        cmocka_unit_test(unreadable_text_is_an_unknown_element),
         cmocka_unit_test(words_of_kinds_are_numbers_of_kinds),
     };
 

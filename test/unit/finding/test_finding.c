@@ -125,7 +125,7 @@ static void addresses_name_routers_without_numbers(void **state)
 }
 
 /* Each kind with its numbers, in the operators' words. */
-static void what_of_every_kind(void **state)
+static void the_sentence_of_each_kind(void **state)
 {
     static const struct {
         enum finding_kind kind;
@@ -438,7 +438,7 @@ int main(void)
         cmocka_unit_test(unknown_is_said),
         cmocka_unit_test(every_kind_has_words_and_fits_any_size),
         cmocka_unit_test(addresses_name_routers_without_numbers),
-        cmocka_unit_test(what_of_every_kind),
+        cmocka_unit_test(the_sentence_of_each_kind),
         cmocka_unit_test(both_ends_by_their_names),
         cmocka_unit_test(suspects_in_words),
         cmocka_unit_test(the_other_direction),
