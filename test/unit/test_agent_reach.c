@@ -119,7 +119,7 @@ static void answered_full_packets_came(void **state)
     reach_stop(&w.reach);
 }
 
-static void who_is_silent_is_not_tried_with_full_ones(void **state)
+static void a_silent_peer_is_not_tried_with_full_packets(void **state)
 {
     struct world w;
 
@@ -137,7 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(late_answers_are_none_to_full_packets),
         cmocka_unit_test(answered_full_packets_came),
-        cmocka_unit_test(who_is_silent_is_not_tried_with_full_ones),
+        cmocka_unit_test(a_silent_peer_is_not_tried_with_full_packets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

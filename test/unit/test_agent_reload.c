@@ -141,7 +141,7 @@ static void no_reload_fills_the_arena(void **state)
     node_error = 0;
 }
 
-static void what_the_node_refuses_is_not_in_force(void **state)
+static void a_setting_that_the_node_refuses_is_not_in_force(void **state)
 {
     const struct agent_config *before = agent.config;
     const uint32_t peers = before->peer_count, follows = followed;
@@ -210,7 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_reload_fills_the_arena),
-        cmocka_unit_test(what_the_node_refuses_is_not_in_force),
+        cmocka_unit_test(a_setting_that_the_node_refuses_is_not_in_force),
         cmocka_unit_test(without_memory_the_old_list_stays),
     };
 

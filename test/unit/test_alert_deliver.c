@@ -252,7 +252,7 @@ static void a_webhook_gets_each_notice_once_in_order_with_its_key(void **state)
     assert_int_equal(trouble_count, 0);
 }
 
-static void what_fails_is_tried_again_and_what_is_refused_is_not(void **state)
+static void a_failed_delivery_is_tried_again_and_a_refused_one_is_not(void **state)
 {
     struct alert_notice n;
 
@@ -397,7 +397,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_webhook_gets_each_notice_once_in_order_with_its_key),
-        cmocka_unit_test(what_fails_is_tried_again_and_what_is_refused_is_not),
+        cmocka_unit_test(a_failed_delivery_is_tried_again_and_a_refused_one_is_not),
         cmocka_unit_test(the_queue_is_bounded_and_loss_is_said),
         cmocka_unit_test(alertmanager_and_slack_get_their_formats),
         cmocka_unit_test(an_e_mail_has_its_headers_and_no_forged_ones),

@@ -167,7 +167,7 @@ static void a_fact_becomes_a_notice(void **state)
 
 /* The receiver's entry was wrong: its page waits, and comes once the file is right. So does a notice that was decided just
  * before. */
-static void what_waits_outlives_a_reload(void **state)
+static void a_waiting_page_outlives_a_reload(void **state)
 {
     with_receiver("exit 1");
     struct alerting *g = start(NULL);
@@ -315,7 +315,7 @@ static void silences_survive_and_go(void **state)
     alerting_free(g);
 }
 
-static void what_is_shown_is_json_and_metrics_have_their_families(void **state)
+static void answers_are_json_and_metrics_have_their_families(void **state)
 {
     struct json_writer j;
     const char *text = NULL;
@@ -355,12 +355,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_fact_becomes_a_notice, begin),
         cmocka_unit_test_setup(a_page_that_is_owed_outlives_a_reload, begin),
-        cmocka_unit_test_setup(what_waits_outlives_a_reload, begin),
+        cmocka_unit_test_setup(a_waiting_page_outlives_a_reload, begin),
         cmocka_unit_test_setup(a_restart_tells_nobody_twice_and_numbers_go_on, begin),
         cmocka_unit_test_setup(a_refused_file_leaves_the_rules_in_force_and_is_an_alert, begin),
         cmocka_unit_test_setup(a_start_with_a_bad_file_takes_the_rules_of_the_last_run, begin),
         cmocka_unit_test_setup(silences_survive_and_go, begin),
-        cmocka_unit_test_setup(what_is_shown_is_json_and_metrics_have_their_families, begin),
+        cmocka_unit_test_setup(answers_are_json_and_metrics_have_their_families, begin),
     };
 
     if (mkdtemp(folder) == NULL) {

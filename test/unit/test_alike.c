@@ -277,7 +277,7 @@ static void looks_are_there_after_restart(struct store *s, int count)
 }
 
 /* A base that was rolled back is none. */
-static void what_is_rolled_back_is_no_base(void **state)
+static void a_rolled_back_body_is_no_base(void **state)
 {
     struct store *s = open_store(false);
     put_look(s, 3, 1);
@@ -433,7 +433,7 @@ int main(void)
                                         make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_host_that_is_like_no_other_takes_no_room_of_others,
                                         make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(what_is_rolled_back_is_no_base, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_rolled_back_body_is_no_base, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(bases_go_with_their_bodies, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(bodies_that_are_unlike_stand_alone, make_folder,
                                         remove_folder),

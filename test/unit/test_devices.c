@@ -129,7 +129,7 @@ static void nccls_family_is_taken(void **state)
 }
 
 /* Interfaces beside the NICs on a host with containers and a VPN. */
-static void what_cannot_carry_is_left_out(void **state)
+static void an_interface_that_cannot_carry_is_left_out(void **state)
 {
     static const char *const setup =
         "ip link set lo up && ip link add v0 type veth peer v1 && ip link set v0 up && ip link set "
@@ -232,7 +232,7 @@ static int find_beside_each_kind(void)
     return count > 0 ? 0 : 77;
 }
 
-static void what_this_kernel_makes_is_told_apart(void **state)
+static void interfaces_of_this_kernel_are_told_apart(void **state)
 {
     static const char *const setup =
         "ip link set lo up && ip link add v0 type veth peer v1 && ip link set v0 up && "
@@ -246,9 +246,9 @@ static void what_this_kernel_makes_is_told_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_cannot_carry_is_left_out),
+        cmocka_unit_test(an_interface_that_cannot_carry_is_left_out),
         cmocka_unit_test(tunnels_switches_and_dead_ends_carry_nothing),
-        cmocka_unit_test(what_this_kernel_makes_is_told_apart),
+        cmocka_unit_test(interfaces_of_this_kernel_are_told_apart),
         cmocka_unit_test(nccls_family_is_taken),
         cmocka_unit_test(filters_choose_by_beginning_name_or_exception),
         cmocka_unit_test(the_loopback_is_described_from_sysfs),

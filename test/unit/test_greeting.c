@@ -209,7 +209,7 @@ static void a_recorded_greeting_is_worth_nothing(void **state)
 }
 
 /* Each recorded greeting holds one descriptor for a while, and nothing that others may need. */
-static void who_never_proves_itself_is_let_go(void **state)
+static void a_stranger_without_proof_is_let_go(void **state)
 {
     struct peer thieves[40], twin, peer;
     struct end end;
@@ -424,7 +424,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_recorded_greeting_is_worth_nothing),
-        cmocka_unit_test(who_never_proves_itself_is_let_go),
+        cmocka_unit_test(a_stranger_without_proof_is_let_go),
         cmocka_unit_test(older_versions_greet_as_ever),
         cmocka_unit_test(slots_of_many_peers_have_a_ceiling),
         cmocka_unit_test(shares_of_slots_add_up),

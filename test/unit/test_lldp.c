@@ -67,7 +67,7 @@ static void names_are_read(void **state)
     assert_int_equal(l.ttl_s, 0);
 }
 
-static void what_is_no_lldp_is_refused(void **state)
+static void a_frame_that_is_no_lldp_is_refused(void **state)
 {
     struct lldp l = {.system = "before"};
     usual();
@@ -117,7 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_read),
-        cmocka_unit_test(what_is_no_lldp_is_refused),
+        cmocka_unit_test(a_frame_that_is_no_lldp_is_refused),
         cmocka_unit_test(any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -269,7 +269,7 @@ static void *relay(void *context)
 }
 
 /* A process between two ranks that have the secret proves nothing with their proofs. */
-static void who_hands_proofs_on_does_not_come_in(void **state)
+static void a_process_that_hands_proofs_on_does_not_come_in(void **state)
 {
     struct member members[RANKS], led;
     struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -397,7 +397,7 @@ int main(void)
         cmocka_unit_test(letters_come_to_whom_they_are_for),
         cmocka_unit_test(strangers_hold_nobody_up),
         cmocka_unit_test(another_secret_is_turned_away),
-        cmocka_unit_test(who_hands_proofs_on_does_not_come_in),
+        cmocka_unit_test(a_process_that_hands_proofs_on_does_not_come_in),
         cmocka_unit_test(another_release_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,7 +117,7 @@ static void every_way_to_write_an_option(void **state)
     }
 }
 
-static void what_is_wrong_is_said_with_what_was_expected(void **state)
+static void an_error_has_what_was_expected(void **state)
 {
     refused("--seconds 0", "prog: --seconds: expected a number from 0.1 to 3600, found '0'\n");
     refused("--seconds 3601",
@@ -241,7 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(each_kind_of_value_is_read, begin),
         cmocka_unit_test_setup(every_way_to_write_an_option, begin),
-        cmocka_unit_test_setup(what_is_wrong_is_said_with_what_was_expected, begin),
+        cmocka_unit_test_setup(an_error_has_what_was_expected, begin),
         cmocka_unit_test_setup(words_stay_in_order_wherever_options_are, begin),
         cmocka_unit_test_setup(two_dashes_or_the_first_word_end_the_options, begin),
         cmocka_unit_test_setup(the_help_is_of_the_table, begin),

@@ -263,7 +263,7 @@ static void steering_is_told(void **state)
 }
 
 /* An older kernel, and a read-only device: it isn't known whether it is steered, which is not the same as free. */
-static void who_may_not_ask_is_told_so(void **state)
+static void a_refused_question_has_its_error(void **state)
 {
     struct phc *p = opened((struct fake){.read_only = true, .ask_needs_writing = true});
     double ppb = 0;
@@ -417,7 +417,7 @@ static void promise_all(void)
 }
 
 /* The driver promises everything, but gives the loopback's packets no stamps. Its clock can be read, and is stepped once. */
-static void what_is_promised_is_tried(void **state)
+static void promised_stamps_are_tried(void **state)
 {
     struct time_source *source = NULL;
     (void)state;
@@ -517,11 +517,11 @@ int main(void)
         cmocka_unit_test(a_refused_cross_timestamp_falls_back),
         cmocka_unit_test(a_busy_moment_changes_nothing),
         cmocka_unit_test(steering_is_told),
-        cmocka_unit_test(who_may_not_ask_is_told_so),
+        cmocka_unit_test(a_refused_question_has_its_error),
         cmocka_unit_test(only_all_packets_are_enough),
         cmocka_unit_test(missing_stamps_are_noticed),
         cmocka_unit_test(a_stamp_is_of_the_clock_that_is_read),
-        cmocka_unit_test(what_is_promised_is_tried),
+        cmocka_unit_test(promised_stamps_are_tried),
         cmocka_unit_test(stamps_of_another_clock_are_none),
         cmocka_unit_test(a_plain_nic_has_software_stamps),
     };

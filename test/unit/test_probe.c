@@ -93,7 +93,7 @@ static enum probe_error decode(const uint8_t *bytes, struct probe *ret)
     return probe_decode(bytes, PROBE_SIZE, &key, 1, ret);
 }
 
-static void what_is_sent_is_read(void **state)
+static void a_written_probe_is_read_back(void **state)
 {
     for (uint64_t seed = 0; seed < 2000; seed++) {
         const struct probe probe = sample(seed);
@@ -592,7 +592,7 @@ static void a_field_is_read_as_it_was_put(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_sent_is_read),
+        cmocka_unit_test(a_written_probe_is_read_back),
         cmocka_unit_test(either_of_two_keys_opens),
         cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(every_reason_is_told),

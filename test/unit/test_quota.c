@@ -55,7 +55,7 @@ static void the_time_of_others_is_not_its_own(void **state)
     assert_true(h.quota.work_ms > 40);
 }
 
-static void who_took_too_long_waits(void **state)
+static void a_client_over_its_quota_waits(void **state)
 {
     struct fleet_host h = {0};
     (void)state;
@@ -143,7 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_has_an_end),
         cmocka_unit_test(the_time_of_others_is_not_its_own),
-        cmocka_unit_test(who_took_too_long_waits),
+        cmocka_unit_test(a_client_over_its_quota_waits),
         cmocka_unit_test(strangers_of_a_network_share_a_place),
         cmocka_unit_test(only_what_made_no_member_is_charged),
         cmocka_unit_test(places_are_drawn_anew_each_minute),

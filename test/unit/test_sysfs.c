@@ -206,7 +206,7 @@ static void *rename_on_and_on(void *arg)
 }
 
 /* While another process renames files, the kernel refuses links with ".." for a moment. That must not count as "not there". */
-static void what_is_there_stays_there_while_others_rename(void **state)
+static void a_file_stays_there_while_others_rename(void **state)
 {
     pthread_t thread;
     int there = 0;
@@ -231,7 +231,7 @@ int main(void)
         cmocka_unit_test(a_link_stands_for_an_error),
         cmocka_unit_test(a_watcher_is_told_of_each_path_once),
         cmocka_unit_test(without_a_root_it_is_this_machine),
-        cmocka_unit_test(what_is_there_stays_there_while_others_rename),
+        cmocka_unit_test(a_file_stays_there_while_others_rename),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -131,7 +131,7 @@ static int option(int fd, int level, int name)
 }
 
 /* Both ends send: the accepting end uses the same class, queue and congestion control as the connecting end. */
-static void who_accepts_sends_as_who_connects(void **state)
+static void the_accepting_end_sends_as_the_connecting_end(void **state)
 {
     struct io_connect to = {.from = LOOPBACK(1),
                             .to = LOOPBACK(1),
@@ -332,7 +332,7 @@ int main(void)
         cmocka_unit_test(peers_share_a_port),
         cmocka_unit_test(a_signal_is_no_connection),
         cmocka_unit_test(the_kernel_moves_no_lane),
-        cmocka_unit_test(who_accepts_sends_as_who_connects),
+        cmocka_unit_test(the_accepting_end_sends_as_the_connecting_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -378,7 +378,7 @@ static void calm_ends_it_and_it_may_begin_again(void **state)
     }
 }
 
-static void what_changed_is_told_whole(void **state)
+static void a_change_is_told_whole(void **state)
 {
     start();
     facts.speed_mbps = 200000;
@@ -523,7 +523,7 @@ int main(void)
         cmocka_unit_test(times_begin_with_the_agent),
         cmocka_unit_test(errors_of_what_is_gone_do_not_end),
         cmocka_unit_test(calm_ends_it_and_it_may_begin_again),
-        cmocka_unit_test(what_changed_is_told_whole),
+        cmocka_unit_test(a_change_is_told_whole),
         cmocka_unit_test(the_oldest_messages_give_way),
         cmocka_unit_test(few_errors_a_minute_are_no_news_and_many_are_each_time),
         cmocka_unit_test(sums_outlive_the_device),

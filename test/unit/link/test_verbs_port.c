@@ -271,7 +271,7 @@ static void a_subnet_manager_may_be_missing_or_another(void **state)
 }
 
 /* Without draining the newest are kept: each went down and came up again, at its own time. */
-static void what_nobody_drains_is_dropped_from_the_oldest(void **state)
+static void undrained_events_are_dropped_from_the_oldest(void **state)
 {
     (void)state;
     start();
@@ -304,7 +304,7 @@ int main(void)
         cmocka_unit_test(a_device_that_went_has_no_other_trouble),
         cmocka_unit_test(errors_of_the_cable_count_by_the_minute),
         cmocka_unit_test(a_subnet_manager_may_be_missing_or_another),
-        cmocka_unit_test(what_nobody_drains_is_dropped_from_the_oldest),
+        cmocka_unit_test(undrained_events_are_dropped_from_the_oldest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
