@@ -288,33 +288,44 @@ static bool has_vote(const struct clock *c, const struct clock_edge *e)
            e->false_rate == 0;
 }
 
-/* True if more than half of all edges show that this member is off by more than `limit`, to one side. Paths err to both sides
- * equally, so the middle edge counts, not the largest group. */
+/* True if more than half of all edges show that this member is off by more than `limit`, to one side, and if these are to more
+ * peers than may lie. Paths err to both sides equally, so the middle edge counts, not the largest group. */
 static bool astray(const struct clock *c, double limit)
 {
-    int voting = 0, above = 0, below = 0;
+    enum { ABOVE = 1, BELOW = 2 }; /* counted already */
+    int voting = 0, above = 0, below = 0, peers_above = 0, peers_below = 0;
 
+    for (int i = 0; i < c->capacity; i++) {
+        c->order[i] = 0;
+    }
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
         if (has_vote(c, e)) {
+            const bool high = e->level_ns > limit, low = e->level_ns < -limit;
+            int *peer = &c->order[e->leader];
             voting++;
-            above += e->level_ns > limit;
-            below += e->level_ns < -limit;
+            above += high;
+            below += low;
+            peers_above += high && (*peer & ABOVE) == 0;
+            peers_below += low && (*peer & BELOW) == 0;
+            *peer |= (high ? ABOVE : 0) | (low ? BELOW : 0);
         }
     }
-    return 2 * above > voting || 2 * below > voting;
+    return (2 * above > voting && peers_above > c->liars_max) ||
+           (2 * below > voting && peers_below > c->liars_max);
 }
 
-/* The level around the middle edge where edges agree. 0 if this member isn't astray, or if those edges may all be liars. */
+/* The level around the middle edge where edges agree. 0 if this member isn't astray, or if all peers of those edges may lie. */
 static double middle_level(const struct clock *c, double limit)
 {
     double sum = 0;
-    int voting = 0, around = 0;
+    int voting = 0, around = 0, peers = 0;
 
     if (!astray(c, limit)) {
         return 0;
     }
     for (int i = 0; i < c->capacity; i++) {
+        c->order[i] = 0;
         if (has_vote(c, &c->edges[i])) {
             c->values[voting++] = c->edges[i].level_ns;
         }
@@ -325,9 +336,10 @@ static double middle_level(const struct clock *c, double limit)
         if (has_vote(c, e) && fabs(e->level_ns - middle) <= limit) {
             sum += e->level_ns;
             around++;
+            peers += c->order[e->leader]++ == 0;
         }
     }
-    return around > c->liars_max ? sum / around : 0;
+    return peers > c->liars_max ? sum / around : 0;
 }
 
 /* Parks up to half of the edges, if they stand out. It parks more only if they are far off, and if no side has more than half of

@@ -42,6 +42,12 @@ static bool shows_shift(const struct clock *c, const struct clock_edge *e)
            !(e->returned && c->now.ns - e->returned_at.ns < BACK_NS);
 }
 
+static bool shows_step(const struct clock *c, const struct clock_edge *e)
+{
+    return shows_shift(c, e) &&
+           fabs(edge_shift(e->raw_low, e->level_ns)) > disturbance_step_limit(c);
+}
+
 /* The error of this member by each edge, sorted, in c->values. Levels are slow, so after a step they still have their values from
  * before. */
 static int sorted_shifts(struct clock *c, double limit, int *ret_out, int *ret_possible)
@@ -108,7 +114,7 @@ void disturbance_part(struct clock *c)
     clock_acquire_again(c);
 }
 
-/* This member is off: nearly all edges show it, on one side, in two consecutive ticks. */
+/* This member is off: nearly all edges show it, on one side, in two consecutive ticks. They are to more peers than may lie. */
 bool disturbance_find_step(struct clock *c)
 {
     const double limit = disturbance_step_limit(c);
@@ -130,7 +136,8 @@ bool disturbance_find_step(struct clock *c)
                  high = count > 0 ? c->values[count - 1 - count / 5] : 0;
     note_apart(c, c->live < least && count > c->liars_max && 2 * out > count &&
                       (low > limit || high < -limit));
-    if (count < least || 5 * out < 4 * count || !(low > limit || high < -limit)) {
+    if (count < least || 5 * out < 4 * count || !(low > limit || high < -limit) ||
+        consensus_peers(c, shows_step) <= c->liars_max) {
         if (c->step_ticks > 0) { /* it looked like a step, but was none */
             calm_ends(c);
         }
@@ -152,12 +159,6 @@ bool disturbance_vouched(const struct clock *c)
 }
 
 /* Edges to one peer are between the same two clocks. So with any number of them a single peer can't show whose clock stepped. */
-static bool shows_step(const struct clock *c, const struct clock_edge *e)
-{
-    return shows_shift(c, e) &&
-           fabs(edge_shift(e->raw_low, e->level_ns)) > disturbance_step_limit(c);
-}
-
 static bool peers_prove(const struct clock *c)
 {
     return consensus_peers(c, shows_step) >= PROVING_PEERS;

@@ -14,15 +14,15 @@
 
 static struct nic_time now;
 
-/* A member that has tracked for ten minutes. */
-static struct clock *member(bool guarded)
+/* A member with so many edges that has tracked for ten minutes. */
+static struct clock *member_of(uint32_t edges, bool guarded)
 {
     const struct clock_config config = {
-        .stamps = CLOCK_STAMPS_SOFTWARE, .edge_capacity = PEERS, .guard_is_own = guarded};
+        .stamps = CLOCK_STAMPS_SOFTWARE, .edge_capacity = edges, .guard_is_own = guarded};
     struct clock *c = clock_new(&config, (struct nic_time){0});
 
     assert_non_null(c);
-    for (uint32_t peer = 1; peer <= PEERS; peer++) {
+    for (uint32_t peer = 1; peer <= edges; peer++) {
         const struct clock_edge_config edge = {
             .peer = peer, .local_nic = {0}, .peer_nic = {peer}, .path_count = 1};
         struct clock_edge *e = &c->edges[clock_edge_add(c, (struct nic_time){0}, &edge)];
@@ -35,6 +35,11 @@ static struct clock *member(bool guarded)
     return c;
 }
 
+static struct clock *member(bool guarded)
+{
+    return member_of(PEERS, guarded);
+}
+
 /* A tick in which packets of the edges from `first` on show that the peers are `off` ahead. Queues make all packets `late`. */
 static bool tick_from(struct clock *c, int first, double off, double late)
 {
@@ -43,7 +48,7 @@ static bool tick_from(struct clock *c, int first, double off, double late)
     if (c->config.guard_is_own) {
         clock_on_guard(c, now, 500, 60e-6);
     }
-    for (int i = 0; i < PEERS; i++) {
+    for (int i = 0; i < c->capacity; i++) {
         struct clock_edge *e = &c->edges[i];
         e->heard_at = e->point_at = now;
         e->has_raw = true;
@@ -162,6 +167,56 @@ static void edges_to_one_peer_prove_no_step_beside_another(void **state)
     assert_true(tick_from(c, 1, 1e5, 0)); /* it goes there */
     assert_int_equal(verdicts(c), 0);
     clock_free(c);
+}
+
+enum { HONEST = 3, FALSE_EDGES = 12 }; /* peers, and edges to one liar beside them */
+
+static struct clock *beside_a_liar(void)
+{
+    struct clock *c = member_of(HONEST + FALSE_EDGES, false);
+
+    for (int i = HONEST; i < c->capacity; i++) {
+        c->edges[i].config.peer = HONEST + 1;
+        c->edges[i].leader = HONEST;
+    }
+    return c;
+}
+
+/* A liar has as many edges as hosts choose each other's NICs. It is one peer all the same. */
+static void edges_to_one_liar_move_no_map(void **state)
+{
+    struct clock *c = beside_a_liar();
+
+    (void)state;
+    assert_false(calm(c, 2, 0));
+    assert_int_equal(c->liars_max, 1);
+    for (int i = 0; i < 3; i++) {
+        assert_false(tick_from(c, HONEST, 1e5, 0));
+    }
+    clock_free(c);
+}
+
+/* Their levels show for two seconds that this member is off. The map is where it was, and the liar's edges move it no more. */
+static void levels_of_one_liar_move_no_map(void **state)
+{
+    for (int honest = 0; honest <= HONEST; honest += HONEST) { /* so many show no error */
+        struct clock *c = beside_a_liar();
+        calm(c, 2, 0);
+        c->narrow = true;
+        c->sigma_e_ns = 10;
+        for (int i = 0; i < c->capacity; i++) {
+            c->edges[i].level_ns = c->edges[i].expected_ns = i < honest ? 0 : 1e5;
+        }
+        const int64_t before = c->map.x_ns;
+        for (int i = 0; i < 40; i++) {
+            consensus_levels(c, now, 0.05);
+        }
+        assert_int_equal(c->map.x_ns - before, honest > 0 ? 0 : 100000);
+        for (int i = 0; i < c->capacity; i++) {
+            assert_int_equal(c->edges[i].parked, honest > 0 && i >= honest);
+        }
+        clock_free(c);
+    }
 }
 
 /* Packets of some edges show a step so long before the others' that the levels of these edges follow it. After the step each edge
@@ -575,6 +630,8 @@ int main(void)
         cmocka_unit_test(queues_are_no_step),
         cmocka_unit_test(one_peer_proves_no_step),
         cmocka_unit_test(edges_to_one_peer_prove_no_step_beside_another),
+        cmocka_unit_test(edges_to_one_liar_move_no_map),
+        cmocka_unit_test(levels_of_one_liar_move_no_map),
         cmocka_unit_test(an_edge_that_followed_a_step_gets_its_level_back),
         cmocka_unit_test(a_map_that_drifts_off_is_no_step),
         cmocka_unit_test(a_drift_of_hours_leaves_a_variance),
