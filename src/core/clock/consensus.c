@@ -64,6 +64,11 @@ static void note_return(const struct clock *c, struct clock_edge *e)
     e->live_at = c->now;
 }
 
+static bool is_back(const struct clock *c, const struct clock_edge *e)
+{
+    return edge_usable(c, e) && e->returned;
+}
+
 /* So many neighbours are back that they may be right: this member's part of the fleet was cut off. Its knowledge of its clock's
  * rate and time came from its own part. */
 static void find_regained(struct clock *c)
@@ -79,7 +84,7 @@ static void find_regained(struct clock *c)
             }
         }
     }
-    const bool regained = back > c->liars_max && REGAINED * back >= usable;
+    const bool regained = REGAINED * back >= usable && consensus_peers(c, is_back) > c->liars_max;
     if (regained && !c->regained) {
         const double t = fmin(GONE_S_MAX, quantile(c->values, back, 0.5));
         const double q = bank_wander(&c->bank);

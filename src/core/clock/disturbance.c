@@ -228,20 +228,26 @@ void disturbance_take_step(struct clock *c, struct nic_time now)
     }
 }
 
-/* Two parts of the fleet meet again: many edges are off by the same amount. */
+/* It is back from a silence, and shows that this member is off. */
+static bool is_apart(const struct clock *c, const struct clock_edge *e)
+{
+    return edge_usable(c, e) && e->returned && !e->config.witness && e->has_raw && !e->silent &&
+           !e->unsure && (e->out_since_s >= 0.3 || edge_elsewhere(e)) &&
+           fabs(e->raw_ns) > noise_high_ns(&c->noise);
+}
+
+/* Two parts of the fleet meet again: many edges are off by the same amount. They are to more peers than may lie. */
 void disturbance_merge(struct clock *c, struct nic_time now)
 {
     int count = 0;
 
     for (int i = 0; i < c->capacity && c->regained; i++) {
-        const struct clock_edge *e = &c->edges[i];
-        if (edge_usable(c, e) && e->returned && !e->config.witness && e->has_raw && !e->silent &&
-            !e->unsure && (e->out_since_s >= 0.3 || edge_elsewhere(e)) &&
-            fabs(e->raw_ns) > noise_high_ns(&c->noise)) {
-            c->values[count++] = e->raw_ns;
+        if (is_apart(c, &c->edges[i])) {
+            c->values[count++] = c->edges[i].raw_ns;
         }
     }
-    if (count <= c->liars_max || MERGE_SHARE * count < c->track_peers) {
+    if (count <= c->liars_max || MERGE_SHARE * count < c->track_peers ||
+        consensus_peers(c, is_apart) <= c->liars_max) {
         c->merge_ticks = 0;
         return;
     }

@@ -469,6 +469,28 @@ static void as_many_as_may_lie_are_no_part(void **state)
     clock_free(c);
 }
 
+/* All edges to a liar are back: they are to one peer. An honest peer's edge makes it two peers. */
+static void edges_to_one_liar_are_no_part(void **state)
+{
+    for (int first = HONEST; first >= HONEST - 1; first--) {
+        struct clock *c = beside_a_liar();
+        c->now = now;
+        for (int i = 0; i < c->capacity; i++) {
+            struct clock_edge *e = &c->edges[i];
+            e->heard_at = e->point_at = e->live_at = e->returned_at = now;
+            e->has_raw = true;
+            e->returned = i >= first;
+            e->raw_ns = i >= first ? 1e6 + 10 * i : 0;
+            e->out_since_s = 1;
+        }
+        consensus_count(c);
+        assert_true(c->regained == (first < HONEST));
+        c->regained = true;
+        assert_int_equal(ticks_to_merge(c), first < HONEST ? 10 : 0);
+        clock_free(c);
+    }
+}
+
 /* Far more than a queue or a step: the member doesn't wait to see if it lasts. */
 static void a_part_of_another_time_is_met_at_once(void **state)
 {
@@ -641,6 +663,7 @@ int main(void)
         cmocka_unit_test(what_tells_of_no_other_part_changes_nothing),
         cmocka_unit_test(parts_meet_by_most_of_them),
         cmocka_unit_test(as_many_as_may_lie_are_no_part),
+        cmocka_unit_test(edges_to_one_liar_are_no_part),
         cmocka_unit_test(a_part_of_another_time_is_met_at_once),
         cmocka_unit_test(parts_that_agree_for_a_moment_do_not_meet),
         cmocka_unit_test(who_is_lost_learns_anew),
