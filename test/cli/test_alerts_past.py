@@ -172,7 +172,7 @@ class TestPast(unittest.TestCase):
         self.assertLess(at["resolved", "short"], 1200)
         self.assertEqual([e for _, e, _ in self.told(self.own("job-late", "--since", "1h"))], ["opened (page)", "resolved"])
 
-    def test_what_the_controller_said_of_itself(self):
+    def test_alerts_about_the_controller(self):
         self.past.events = [{"kind": "controller", "word": w, "at_utc_ns": ago(a), "host": "", "detail": {"level": n}}
                             for a, w, n in ((3000, "level-broken", "x"), (2900, "level-broken", "y"), (2800, "level-met", "x"),
                                             (2700, "level-unknown", "y"), (2600, "config-tried", ""), (2500, "config-taken-back", ""))]
@@ -181,7 +181,7 @@ class TestPast(unittest.TestCase):
         self.assertLess(told[1][0], 2700)
         self.assertEqual([e for _, e, _ in self.told(self.foliot("config-taken-back", "--since", "1h"))], ["opened"])
 
-    def test_what_is_not_kept(self):
+    def test_alerts_that_are_not_kept(self):
         for rule, words in (("certificate-expires", "no history of certificate.days_left is kept"), ("topology-differs", "foliot topology")):
             self.assertIn(words, self.foliot(rule, status=2))
 

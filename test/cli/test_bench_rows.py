@@ -100,7 +100,7 @@ class Times(unittest.TestCase):
         self.assertEqual(set(took), self.programs(False), "docs/bench.md lists the programs of make bench")
         self.assertLessEqual(sum(int(seconds) for seconds in took.values() if seconds != "?"), self.MOST_S, took)
 
-    def test_what_takes_longer_is_of_make_soak(self):
+    def test_a_longer_program_is_of_make_soak(self):
         self.assertLessEqual({"clock-worlds-soak", "clock-soak", "job-curve-soak", "clock-cost-soak"}, self.programs(True))
 
 

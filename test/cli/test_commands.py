@@ -240,7 +240,7 @@ class Commands(unittest.TestCase):
         self.assertIn("did you mean 'foliot clock'?", typo.stderr)
         self.assertNotIn("did you mean", self.foliot("xylophone").stderr)
 
-    def test_what_is_wrong_is_told_with_what_was_expected_and_found(self):
+    def test_errors_have_what_was_expected_and_found(self):
         """Wrong arguments are found before any request, and without a token."""
         wrong = [
             ("status extra", "expected options only, found 'extra'"),

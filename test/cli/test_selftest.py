@@ -74,7 +74,7 @@ class Selftest(unittest.TestCase):
         for word in "stamps", "software", "sent: stamped", "received: stamped", "clock: bracket", "--peer ADDRESS":
             self.assertIn(word, table)
 
-    def test_what_cannot_be_tried_is_told(self):
+    def test_nics_that_cannot_be_tried_are_told(self):
         process = self.start(0, FOLIOT, "selftest", "clock", "--nics", "bare", "--seconds", "1")
         out, _ = process.communicate()
         self.assertEqual(process.returncode, 1)

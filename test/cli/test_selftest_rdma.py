@@ -161,7 +161,7 @@ class TestSelftestRdma(unittest.TestCase):
         done = self.run_it("--record", self.file(""), TMPDIR="/nowhere")
         self.assertEqual(done.returncode, 1, "its folder is in TMPDIR")
 
-    def test_what_is_not_tried(self):
+    def test_ports_that_are_not_tried(self):
         self.plant("connectx-infiniband.txt", "mlx5_10", "fake9")
         done = self.run_it("--json")
         ports = {f"{p['device']}/{p['port']}": p for p in json.loads(done.stdout)["ports"]}

@@ -53,7 +53,7 @@ class Skips(unittest.TestCase):
 class Order(unittest.TestCase):
     TESTS = {"waits": ({"waits"}, True), "computes": ({"unit"}, True), "alone": ({"lab"}, False)}
 
-    def test_what_waits_runs_beside_what_computes_and_what_judges_by_time_alone(self):
+    def test_waiting_tests_run_beside_computing_ones_and_timed_ones_alone(self):
         """Tests that wait run together with tests that compute, and those yield. When all have ended, the last kind runs one at a
         time."""
         runs, now, seen, begun = tool("run-tests"), set(), {}, {name: threading.Event() for name in self.TESTS}
@@ -74,7 +74,7 @@ class Order(unittest.TestCase):
         self.assertEqual((tally.passed, tally.failed), (3, 0), out.getvalue())
         self.assertEqual((seen["alone"], seen["computes"][1], seen["waits"][1]), (({"alone"}, False), True, False))
 
-    def test_what_yields_is_nice_as_a_process_and_as_a_session(self):
+    def test_a_yielding_test_is_nice_as_a_process_and_as_a_session(self):
         asks = "import os; print(os.getpriority(os.PRIO_PROCESS, 0), open('/proc/self/autogroup').read().split()[-1])"
         wait = "import time; time.sleep(1); "
         done = tool("run-tests").run([sys.executable, "-c", wait + asks], 60, yields=True)
@@ -96,7 +96,7 @@ class Ten(unittest.TestCase):
             done = subprocess.run([os.path.join(TOP, "tools", "ten-runs"), "--of", folder, *words], capture_output=True, text=True, check=False)
             return done.returncode, done.stdout
 
-    def test_what_failed_once_is_named_with_its_run(self):
+    def test_a_test_that_failed_once_is_named_with_its_run(self):
         code, text = self.ten("-n", "3", "unit", "lab")
         self.assertEqual(code, 1, text)
         self.assertRegex(text, r"run  1 +\d+\.\d min  9 passed, 0 failed\nrun  2 .*  8 passed, 1 failed\nrun  3 .*  9 passed, 0 failed\n")
