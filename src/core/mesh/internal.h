@@ -330,6 +330,7 @@ struct mesh {
     struct mono *due; /* for each edge: the time at which it needs a tick */
     struct nic nics[HOST_NIC_MAX];
     struct mono promised, late_until, last_tick;
+    uint32_t begin_us; /* mesh_begin_us() */
     uint64_t token;
     struct pending *pending;
     uint32_t pending_mask;

@@ -628,6 +628,11 @@ struct mono mesh_deadline(const struct mesh *m)
     return grid_up(m, mono_min(m->promised, mono_add(m->last_tick, span_ms(100))));
 }
 
+uint32_t mesh_begin_us(const struct mesh *m)
+{
+    return m->begin_us;
+}
+
 void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up)
 {
     struct nic *nic = &m->nics[local];

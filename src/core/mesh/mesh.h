@@ -176,6 +176,8 @@ void mesh_on_pair(struct mesh *m, struct mono now, int edge, uint8_t path,
                   int64_t owd_ns);
 void mesh_tick(struct mesh *m, struct mono now);
 struct mono mesh_deadline(const struct mesh *m);
+/* node_begin_us() */
+uint32_t mesh_begin_us(const struct mesh *m);
 
 /* Packets out; the caller fills in the clock's part of the probe. False: no more. */
 bool mesh_next_send(struct mesh *m, struct mono now, struct mesh_send *ret_send, int *ret_edge);

@@ -19,15 +19,18 @@ static struct span jitter(struct mesh *m)
 /* Hosts' rounds stay within a frame's length of each other for ten seconds if their clocks differ by 1 ppm, and NICs of one host
  * send in one round. So the same packets would meet at a switch and wait in the same way each time, and a constant wait looks
  * like a longer cable. Therefore each round departs at a random time, and its NICs depart apart from each other, in a random
- * order. */
+ * order. A driver without a grid begins its rounds at random times, which mesh_begin_us() gives. So its first packets needn't
+ * wait. */
 void prober_round(struct mesh *m)
 {
     const uint32_t count = m->config.nic_count;
     const uint32_t departures = count < DEPART_MAX ? count : DEPART_MAX;
     const uint32_t apart = DEPART_US / departures;
     const uint32_t first = (uint32_t)prng_below(&m->prng, apart);
+    const uint32_t wait = m->config.grid.ns == 0 ? 0 : first;
     uint32_t order[HOST_NIC_MAX];
 
+    m->begin_us = first - wait;
     for (uint32_t i = 0; i < count; i++) { /* a shuffle, from the inside */
         const uint32_t k = (uint32_t)prng_below(&m->prng, i + 1);
 
@@ -35,7 +38,7 @@ void prober_round(struct mesh *m)
         order[k] = i;
     }
     for (uint32_t i = 0; i < count; i++) {
-        m->nics[order[i]].hold_us = (uint16_t)(first + i % departures * apart);
+        m->nics[order[i]].hold_us = (uint16_t)(wait + i % departures * apart);
     }
 }
 

@@ -386,6 +386,11 @@ struct mono node_deadline(const struct node *n)
     return (struct mono){(due.ns / grid + (due.ns % grid > 0)) * grid};
 }
 
+uint32_t node_begin_us(const struct node *n)
+{
+    return mesh_begin_us(n->mesh);
+}
+
 /* ---- actions -------------------------------------------------------------------------------- */
 
 static bool next_publication(struct node *n, struct node_action *ret_action)

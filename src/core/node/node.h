@@ -285,6 +285,10 @@ void node_tick(struct node *n, struct mono now);
 bool node_next_action(struct node *n, struct node_action *ret_action);
 /* The time of the next tick; never MONO_NEVER. */
 struct mono node_deadline(const struct node *n);
+/* For a driver that chooses its rounds (grid_ms 255): how long after the next instant of its own grid it should begin the next
+ * round, in microseconds. Each tick draws it anew. So the round's first packets leave at once, and still at a random time. Else
+ * 0: hold_us contains that time. */
+uint32_t node_begin_us(const struct node *n);
 
 /* For recorder and replay: the size of an event's data (0: none; PEERS: sizeof(struct mesh_fleet)), and its delivery. */
 size_t node_event_size(enum node_event_kind kind);

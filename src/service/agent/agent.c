@@ -279,9 +279,11 @@ void agent_members_change(struct agent *a, const struct Foliot__V1__Members *m,
 static int on_timer(sd_event_source *source, int fd, uint32_t events, void *context)
 {
     struct agent *a = context;
-    uint64_t times;
-    if (read(fd, &times, sizeof(times)) == (ssize_t)sizeof(times)) {
-        agent_round(a);
+    agent_round(a);
+    const int r = agent_arm(a); /* it also clears the event */
+    if (r < 0) {
+        agent_say(LOG_ERR, "the round's timer: %s", strerror(-r));
+        return sd_event_exit(a->loop, EXIT_FAILURE);
     }
     if (!a->ready_said) {
         a->ready_said = true;
@@ -332,12 +334,9 @@ static int open_loop(struct agent *a)
     r = r < 0 ? r : sd_event_add_signal(a->loop, NULL, SIGINT, NULL, NULL);
     r = r < 0 ? r : sd_event_add_signal(a->loop, NULL, SIGHUP, on_hangup, a);
     r = r < 0 ? r : sd_event_set_watchdog(a->loop, true);
-    /* a periodic timer of the kernel: no system call per round to set it again */
     a->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    const struct itimerspec period = {{0, AGENT_ROUND_NS}, {0, AGENT_ROUND_NS}};
-    if (r >= 0 && (a->timer_fd < 0 || timerfd_settime(a->timer_fd, 0, &period, NULL) < 0)) {
-        r = -errno;
-    }
+    a->period_ns = AGENT_ROUND_NS;
+    r = r < 0 ? r : a->timer_fd < 0 ? -errno : agent_arm(a);
     r = r < 0 ? r : sd_event_add_io(a->loop, NULL, a->timer_fd, EPOLLIN, on_timer, a);
     if (r >= 0 && a->hops.fd4 >= 0) {
         r = sd_event_add_io(a->loop, NULL, a->hops.fd4, EPOLLIN | EPOLLET, on_hop, a);

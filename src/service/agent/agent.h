@@ -169,6 +169,8 @@ struct agent {
     uint32_t discovery_count;
     struct recorder *recorder;
     int lock_fd, timer_fd;
+    int64_t period_ns; /* of the rounds' grid */
+    int64_t grid_ns;   /* the grid's instant of the round that is armed; CLOCK_MONOTONIC */
 
     struct mono now;      /* goes back only if the host's clock does */
     struct mono tick_due; /* node_deadline() after the last round */
@@ -265,6 +267,8 @@ bool agent_address_on_packet(struct agent *a, const struct agent_receive *r);
 
 void agent_round(struct agent *a);
 void agent_drain_actions(struct agent *a);
+/* Sets the timer for the next round. The error of timerfd_settime. */
+MUST_CHECK int agent_arm(struct agent *a);
 void agent_depart(struct agent *a); /* sends the queued packets of all NICs: takes up to 4 ms */
 /* The addresses that one of this host's NICs and a peer use to reach each other. IPv4 is ::ffff:a.b.c.d. */
 void agent_pair_addresses(const struct agent *a, uint32_t local, const struct agent_peer *peer,

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timerfd.h>
 #include <syslog.h>
 
 #include "base/endian.h"
@@ -41,19 +40,11 @@ int agent_matrix_open(struct agent *a)
     return a->matrix == NULL ? -ENOMEM : 0;
 }
 
-static void set_period(const struct agent *a, int64_t ns)
-{
-    const struct itimerspec period = {{0, ns}, {0, ns}};
-    if (timerfd_settime(a->timer_fd, 0, &period, NULL) < 0) {
-        agent_say(LOG_WARNING, "the round's timer: %s", strerror(errno));
-    }
-}
-
 static void drop(struct agent *a)
 {
     struct agent_matrix *m = a->matrix;
     if (m->plan.held && m->part.plan.gap_ns < AGENT_ROUND_NS) {
-        set_period(a, AGENT_ROUND_NS);
+        a->period_ns = AGENT_ROUND_NS;
     }
     free(m->nics);
     free(m->memory);
@@ -204,7 +195,7 @@ void agent_matrix_take(struct agent *a, const Foliot__V1__Matrix *w)
     agent_fleet_ns(a, a->now, &now);
     m->until = mono_add(a->now, span_ns(answer_ns(m) - now + NS_PER_S));
     if (m->part.plan.gap_ns < AGENT_ROUND_NS) {
-        set_period(a, m->part.plan.gap_ns);
+        a->period_ns = m->part.plan.gap_ns;
     }
     agent_uplink_beat(a); /* tell the controller at once, so that it doesn't send the plan again */
 }

@@ -2,9 +2,12 @@
 #include "base/ip.h"
 #include "service/agent/agent.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/timerfd.h>
 #include <syslog.h>
+#include <time.h>
 
 enum {
     DSCP_CS6 = 48,
@@ -395,6 +398,22 @@ void agent_depart(struct agent *a)
 }
 
 /* ---- the round ---- */
+
+/* The rounds follow a grid of the kernel's clock, from the agent's start on. Each begins a little after its instant, by a time
+ * that the node drew. So its first packets leave at a random time, and need no sleep for that. Instants that passed during a long
+ * round are left out. */
+int agent_arm(struct agent *a)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    const int64_t now = t.tv_sec * NS_PER_S + t.tv_nsec;
+    const int64_t begin = node_begin_us(a->node) * NS_PER_US % a->period_ns;
+    const int64_t next = (a->grid_ns == 0 ? now : a->grid_ns) + a->period_ns;
+    a->grid_ns = next + begin > now ? next : now + a->period_ns - (now - next) % a->period_ns;
+    const int64_t at = a->grid_ns + begin;
+    const struct itimerspec once = {.it_value = {at / NS_PER_S, at % NS_PER_S}};
+    return timerfd_settime(a->timer_fd, TFD_TIMER_ABSTIME, &once, NULL) < 0 ? -errno : 0;
+}
 
 static bool due(struct agent *a, struct mono *next, struct span period)
 {

@@ -24,7 +24,7 @@ struct departures {
     bool pair_apart, changed; /* a pair's second packet elsewhere; a NIC with two times */
 };
 
-static void host_start(struct host *h, uint32_t nics, uint64_t seed)
+static void host_start_on(struct host *h, uint32_t nics, uint64_t seed, struct span grid)
 {
     struct mesh_config config = {
         .nic_count = nics,
@@ -37,7 +37,7 @@ static void host_start(struct host *h, uint32_t nics, uint64_t seed)
         .path_limit = 4,
         .no_discovery = true,
         .interval = span_ms(100),
-        .grid = span_ms(5),
+        .grid = grid,
         .late = span_ms(50)};
 
     for (uint32_t i = 0; i < HOSTS * nics; i++) {
@@ -48,6 +48,11 @@ static void host_start(struct host *h, uint32_t nics, uint64_t seed)
     }
     h->mesh = mesh_new(&config, (struct mono){NS_PER_S});
     assert_non_null(h->mesh);
+}
+
+static void host_start(struct host *h, uint32_t nics, uint64_t seed)
+{
+    host_start_on(h, nics, seed, span_ms(5));
 }
 
 static struct departures host_round(struct host *h, int round)
@@ -163,6 +168,36 @@ static void one_seed_one_order(void **state)
     mesh_free(other.mesh);
 }
 
+/* The agent begins its round at the time that was drawn, so nothing waits first. What leaves when is the same. */
+static void a_driver_without_a_grid_begins_its_rounds_late(void **state)
+{
+    static struct host grid, free;
+
+    (void)state;
+    for (uint32_t nics = 1; nics <= NIC_MOST; nics *= 2) {
+        int64_t sum = 0, count = 0;
+
+        host_start_on(&grid, nics, 8, span_ms(5));
+        host_start_on(&free, nics, 8, span_ms(0));
+        for (int i = 0; i < ROUNDS; i++) {
+            const struct departures a = host_round(&grid, i), b = host_round(&free, i);
+            const int begin_us = (int)mesh_begin_us(free.mesh);
+
+            assert_int_equal(mesh_begin_us(grid.mesh), 0);
+            assert_int_equal(a.count, b.count);
+            for (uint32_t k = 0; k < nics; k++) {
+                assert_int_equal(a.hold_us[k], b.hold_us[k] < 0 ? -1 : begin_us + b.hold_us[k]);
+            }
+            sum += begin_us;
+            count++;
+        }
+        const int64_t apart_us = ROUND_US / (nics < 4 ? nics : 4);
+        assert_in_range(sum / count, apart_us * 45 / 100, apart_us * 55 / 100);
+        mesh_free(grid.mesh);
+        mesh_free(free.mesh);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +205,7 @@ int main(void)
         cmocka_unit_test(two_nics_of_a_host_never_leave_at_once),
         cmocka_unit_test(hosts_in_step_do_not_meet_for_long),
         cmocka_unit_test(one_seed_one_order),
+        cmocka_unit_test(a_driver_without_a_grid_begins_its_rounds_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
