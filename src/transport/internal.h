@@ -578,7 +578,8 @@ void lane_set_flush(struct lane_set *set, struct mono now, uint32_t lanes);
 
 void out_start_lanes(struct lane_set *set, struct mono now);
 void out_connect(struct lane_set *set, struct mono now, const struct watch_action *action);
-void out_pump(struct lane_set *set, struct mono now);
+/* Sends chunks while lanes have room. True: posts took long, so what came since `now` should be read before the next ones. */
+bool out_pump(struct lane_set *set, struct mono now);
 void out_openings(struct lane_set *set, struct mono now);
 /* If it is connected: sends HELLO. */
 void out_handshake(struct lane_set *set, struct mono now, uint32_t lane);

@@ -8,6 +8,8 @@
 
 #define TURNS       32 /* each lane has its turn within so many polls */
 #define TURNS_LARGE 4  /* while large messages are awaited */
+/* a call goes on for so long if posts take long: other sets have their turn, too */
+#define TURNS_NS (10 * NS_PER_MS)
 
 /* -- life ------------------------------------------------------------------------------------- */
 
@@ -361,6 +363,24 @@ static bool look_due(const struct lane_set *set, struct mono now, bool all)
     return late >= 0 && (all || set->empty_polls == 0 || late >= LOOK_NS);
 }
 
+/* True: posts took long. What came meanwhile should be read, and then there may be more to send. */
+static bool send_and_report(struct lane_set *set, struct mono now, bool all, bool came)
+{
+    bool more = false;
+
+    lane_set_act(set, now);
+    if (set->error == 0) {
+        if (set->sender != NULL) {
+            out_openings(set, now);
+            more = out_pump(set, now);
+        }
+        if (set->ledger != NULL) {
+            in_reports(set, now, all, came);
+        }
+    }
+    return more && set->error == 0;
+}
+
 void lane_set_progress(struct lane_set *set, struct mono now, bool all)
 {
     const bool look = look_due(set, now, all);
@@ -405,15 +425,13 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
         mesh_hint(set, now);
         watch_look(set->watch, now);
     }
-    lane_set_act(set, now);
-    if (set->error == 0) {
-        if (set->sender != NULL) {
-            out_openings(set, now);
-            out_pump(set, now);
-        }
-        if (set->ledger != NULL) {
-            in_reports(set, now, all, set->reads != before);
-        }
+    bool more = send_and_report(set, now, all, set->reads != before);
+    for (struct mono at = now; more && mono_sub(at, now).ns < TURNS_NS;) {
+        const uint64_t reads = set->reads;
+        at = set->transport->io->now(set->transport->io);
+        set->polls++;
+        exchange(set, at, false, false);
+        more = send_and_report(set, at, false, set->reads != reads);
     }
     comm_closings(set, now);
     lane_set_act(set, now);

@@ -17,6 +17,8 @@
 #define HEDGE_TIMES 8
 #define HEDGE_RTTS  3 /* as the kernel measures them; a chunk isn't late before its queue is, */
 #define HEDGE_HEARD (20 * NS_PER_MS) /* if the peer's kernel was heard within this time */
+/* What came is read and reported again after posts that took so long: a report is sent within this time, too. */
+#define POSTS_NS (200 * NS_PER_US)
 
 /* -- the receiver's reports ------------------------------------------------------------------- */
 
@@ -330,7 +332,17 @@ static int pick(struct lane_set *set, struct mono now, const struct sender_chunk
     return together >= 0 ? together : scheduler_pick(&set->scheduler, now, chunk->length, choice);
 }
 
-void out_pump(struct lane_set *set, struct mono now)
+/* A post to a NIC takes well below a microsecond. On soft-RoCE it takes the time of the chunk: the processor of the caller sends
+ * its packets. All chunks that lanes have room for would take milliseconds in which the peer hears nothing, and has nothing more
+ * to send: the ends would carry in turns. */
+static bool posts_take_long(const struct lane_set *set, struct mono since)
+{
+    struct io *io = set->transport->io;
+
+    return set->posted && mono_sub(io->now(io), since).ns >= POSTS_NS;
+}
+
+bool out_pump(struct lane_set *set, struct mono now)
 {
     struct sender_chunk chunk;
     struct lane_chunk header;
@@ -373,7 +385,11 @@ void out_pump(struct lane_set *set, struct mono now)
         if (set->scheduler.slow && paced == 0) {
             (void)sender_double(set->sender, (uint32_t)lane);
         }
+        if (posts_take_long(set, now)) {
+            return true;
+        }
     }
+    return false;
 }
 
 /* Does the lane's oldest chunk hang on its path? Not if the peer's kernel has it, or takes nothing: then another path to the same
