@@ -365,11 +365,34 @@ static double priors_of(const struct locate *l, const struct explanation *x)
     return sum;
 }
 
+/* The same, with another try before the element gets a name. The search adds one element after the other. So it misses a set of
+ * which each element explains less than one other element does: two trunks of a leaf, instead of which it takes the own NIC. */
+static struct explanation rival_of(struct locate *l, const struct explanation *x, uint32_t index,
+                                   const struct ban *ban)
+{
+    struct explanation y = without(l, x, index, ban);
+    struct ban more = *ban;
+
+    if (x->score - y.score < LOCATE_LIMIT) {
+        return y;
+    }
+    for (uint32_t i = 0; i < y.count && more.count < SET_MAX; i++) {
+        if (!has_class(l, x, y.elements[i])) {
+            more.classes[more.count++] = l->suspects[y.elements[i]].class;
+        }
+    }
+    if (more.count > ban->count) {
+        const struct explanation z = without(l, x, index, &more);
+        y = z.score > y.score ? z : y;
+    }
+    return y;
+}
+
 /* The margin to the best explanation without the element, among those that an observer could distinguish from this one. */
 static bool margin_of(struct locate *l, struct explanation *x, uint32_t index)
 {
     struct ban ban = {.count = 1, .classes = {l->suspects[x->elements[index]].class}};
-    struct explanation y = without(l, x, index, &ban);
+    struct explanation y = rival_of(l, x, index, &ban);
 
     memset(x->others[index], 0xff, sizeof(x->others[index]));
     x->alike[index] = false;
@@ -379,7 +402,7 @@ static bool margin_of(struct locate *l, struct explanation *x, uint32_t index)
     }
     if (y.paths == x->paths && x->score - y.score < LOCATE_LIMIT &&
         priors_of(l, &y) > priors_of(l, x)) {
-        *x = y; /* only the order of the first losses distinguishes them */
+        *x = y; /* of equal paths, the likelier one, unless the losses speak for the other */
         return false;
     }
     x->margins[index] = x->score - y.score;

@@ -412,6 +412,40 @@ static void gray_loss_that_is_over_is_told_once(void **state)
     gray_one_in = 20;
 }
 
+/* As if host 0 knew nothing but its own packets. */
+static void only_from_0(void)
+{
+    for (uint32_t p = 0; p < f.count; p++) {
+        if (f.ways[p].from != 0) {
+            locate_path_clear(f.locate, p);
+        }
+    }
+}
+
+static bool two_gray_trunks(const struct way *w)
+{
+    return w->spine != UINT32_MAX && prng_below(&f.prng, w->spine == 0 ? 5 : 7) == 0;
+}
+
+/* All paths to the other leaf lose packets, as if that leaf lost them. The trunks of this leaf are just as likely. */
+static void two_gray_trunks_are_no_leaf(void **state)
+{
+    struct locate_case c;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        fabric_new(10, 2, 2, (struct host_id){0});
+        prng_init(&f.prng, seed);
+        only_from_0();
+        play(20, none);
+        play(12, two_gray_trunks);
+        while (locate_next_change(f.locate, &c)) {
+            assert_true(c.state != LOCATE_NAMED || c.count > 1 ||
+                        c.elements[0].kind != ELEMENT_LEAF);
+        }
+    }
+}
+
 /* Fates of host 0's packets as the host learns them: losses within the moment become known when packets come again. */
 static uint32_t named_of_a_moment(fault lost, int64_t steps)
 {
@@ -797,6 +831,7 @@ int main(void)
         cmocka_unit_test(short_outages_are_told_one_by_one),
         cmocka_unit_test(a_case_ends_when_nobody_tells_of_its_paths),
         cmocka_unit_test(a_liar_hides_no_fault),
+        cmocka_unit_test(two_gray_trunks_are_no_leaf),
         cmocka_unit_test(what_is_lost_everywhere_is_nobodys_fault),
         cmocka_unit_test(what_is_lost_within_a_moment_is_nobodys_fault),
         cmocka_unit_test(bursts_everywhere_are_nobodys_fault),
