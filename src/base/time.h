@@ -66,6 +66,10 @@ static inline struct mono mono_min(struct mono a, struct mono b)
 {
     return a.ns < b.ns ? a : b;
 }
+static inline struct mono mono_max(struct mono a, struct mono b)
+{
+    return a.ns > b.ns ? a : b;
+}
 static inline struct span nic_time_sub(struct nic_time a, struct nic_time b)
 {
     return (struct span){a.ns - b.ns};

@@ -11,7 +11,6 @@
 /* ln of 100: an element that loses a share goes on losing */
 #define OVER_LIMIT 4.6
 #define TWIN_NS    (300 * NS_PER_MS) /* a path's packets are 200 ms apart */
-#define TWIN_PATHS 2
 #define MOMENT_NS  NS_PER_S          /* an element that still fails has lost more by then */
 #define BEGAN_NS   (400 * NS_PER_MS) /* faults that began before the deciding window */
 
@@ -88,24 +87,36 @@ bool locate_explains(const struct locate *l, const struct locate_case *c, uint32
            locate_case_crosses(&l->paths[path], elements, locate_case_elements(l, c, elements));
 }
 
-static bool is_near(struct mono a, struct mono b)
+/* True if two outages may have begun together, or ended together: between the loss and the arrival beside it (MONO_NEVER: none is
+ * known). These may be a second apart, because a peer reports only the last packets of a path. */
+static bool together(struct mono lost, struct mono arrived, struct mono other_lost,
+                     struct mono other_arrived)
 {
-    return a.ns != MONO_NEVER.ns && b.ns != MONO_NEVER.ns &&
-           llabs((long long)mono_sub(a, b).ns) < TWIN_NS;
+    arrived = arrived.ns == MONO_NEVER.ns ? lost : arrived;
+    other_arrived = other_arrived.ns == MONO_NEVER.ns ? other_lost : other_arrived;
+    if (lost.ns == MONO_NEVER.ns || other_lost.ns == MONO_NEVER.ns) {
+        return false;
+    }
+    return llabs((long long)mono_sub(lost, other_lost).ns) < TWIN_NS ||
+           (mono_min(lost, arrived).ns <= mono_max(other_lost, other_arrived).ns &&
+            mono_min(other_lost, other_arrived).ns <= mono_max(lost, arrived).ns);
 }
 
 bool locate_has_twin(const struct locate *l, const struct locate_case *c)
 {
-    uint32_t elements[LOCATE_ONE_OF], paths = 0;
+    uint32_t elements[LOCATE_ONE_OF];
     const uint32_t count = elements_known(l, c, c->count, elements);
 
     for (uint32_t i = 0; i < l->lossy_count && count > 0; i++) {
         const struct path *p = &l->paths[l->lossy[i]];
 
-        paths += is_near(p->lost_first, c->began_high) && is_near(p->lost_last, c->ended_low) &&
-                 p->lost_last.ns > p->lost_first.ns && !locate_case_crosses(p, elements, count);
+        if (together(p->lost_first, p->ok_before, c->began_high, c->began_low) &&
+            together(p->lost_last, p->ok_after, c->ended_low, c->ended_high) &&
+            p->lost_last.ns > p->lost_first.ns && !locate_case_crosses(p, elements, count)) {
+            return true;
+        }
     }
-    return paths >= TWIN_PATHS;
+    return false;
 }
 
 /* True if some path with recent losses crosses both. */

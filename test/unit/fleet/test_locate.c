@@ -446,6 +446,33 @@ static void two_gray_trunks_are_no_leaf(void **state)
     }
 }
 
+static bool to_1_and_2(const struct way *w)
+{
+    return w->to == 1 || w->to == 2;
+}
+
+/* Two hosts are cut off for a moment. Each is one path for host 0, and neither NIC is at fault. */
+static void two_hosts_that_are_cut_off_are_twins(void **state)
+{
+    struct locate_case c;
+    uint32_t ended = 0;
+
+    (void)state;
+    fabric_new(11, 1, 1, (struct host_id){0});
+    only_from_0();
+    play(20, none);
+    for (uint32_t i = 0; i < 100; i++) {
+        play(i == 0 ? 3 : 0.2, i == 0 ? to_1_and_2 : none);
+        while (locate_next_change(f.locate, &c)) {
+            if (c.state == LOCATE_ENDED && c.named.ns != MONO_NEVER.ns) {
+                ended++;
+                assert_true(locate_has_twin(f.locate, &c));
+            }
+        }
+    }
+    assert_true(ended > 0);
+}
+
 /* Fates of host 0's packets as the host learns them: losses within the moment become known when packets come again. */
 static uint32_t named_of_a_moment(fault lost, int64_t steps)
 {
@@ -832,6 +859,7 @@ int main(void)
         cmocka_unit_test(a_case_ends_when_nobody_tells_of_its_paths),
         cmocka_unit_test(a_liar_hides_no_fault),
         cmocka_unit_test(two_gray_trunks_are_no_leaf),
+        cmocka_unit_test(two_hosts_that_are_cut_off_are_twins),
         cmocka_unit_test(what_is_lost_everywhere_is_nobodys_fault),
         cmocka_unit_test(what_is_lost_within_a_moment_is_nobodys_fault),
         cmocka_unit_test(bursts_everywhere_are_nobodys_fault),
