@@ -8,7 +8,6 @@
 #define NARROW_NUMBER    0x40000000u      /* faults that outgoing pairs show */
 #define NARROW_IN_NUMBER 0xc0000000u      /* faults that incoming pairs show */
 #define LEAVES_NS        (10 * NS_PER_MS) /* a packet leaves at most so long after it was built */
-#define LOST_LEAST       3                /* for a path: a few packets are always lost */
 
 static void tell_fate(struct mesh *m, struct locate *l, uint64_t *told, int edge, uint8_t path,
                       struct evidence_view view, struct mono sent, bool lost)
@@ -217,19 +216,14 @@ static void fault_tell(struct mesh *m, const struct locate_case *c, const struct
     fault_add(m, f);
 }
 
-/* True if a path with an unknown way lost packets, too: the missing element may be on it. */
-static bool lost_elsewhere(const struct mesh *m, struct mono now)
+/* True if a path with an unknown way lost packets then, too: the missing element may be on it. */
+static bool lost_elsewhere(const struct mesh *m, struct mono ended)
 {
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         const struct mesh_edge *e = &m->edges[edge];
 
         for (uint8_t p = 0; e->used && p < e->path_count; p++) {
-            const struct path_out *out = &e->out[p];
-            struct class_sums fates = {{0}, {0}};
-
-            trial_classes(out, now, &fates);
-            if ((out->signature == 0 || !discovery_way_holds(out)) &&
-                fates.lost[0] + fates.lost[1] >= LOST_LEAST) {
+            if (trial_unplaced(&e->out[p], ended)) {
                 return true;
             }
         }
@@ -243,7 +237,7 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
     struct locate_case own = *told, *c = &own;
 
     if (c->state == LOCATE_ENDED && !full &&
-        (locate_has_twin(m->trials, c) || lost_elsewhere(m, now))) {
+        (locate_has_twin(m->trials, c) || lost_elsewhere(m, c->ended_low))) {
         /* all that they share was gone, but none of the elements is the cause: the fabric was partitioned */
         c->named = MONO_NEVER;
     }

@@ -144,6 +144,8 @@ struct path_out {
     struct full_probe full;
     struct waits waits[2]; /* of the probes' class, and of the job's */
     struct class_fates fates;
+    struct mono unplaced_at; /* the last packet that was lost while the way was unknown */
+    uint32_t unplaced;       /* such packets in a row, not more than FATES_NS apart */
     bool acked_any, judged_any;
     uint32_t lost_run; /* losses in a row */
     struct loss_test test;
@@ -416,6 +418,8 @@ struct class_sums {
 };
 void trial_classes(const struct path_out *out, struct mono now, struct class_sums *sums);
 bool trial_is_job_class(const struct class_sums *sums);
+/* True if a path lost packets whose way was unknown, until then or later. */
+bool trial_unplaced(const struct path_out *out, struct mono until);
 /* True if a full queue may have dropped packets that were sent then: other packets of the class waited, or it is unknown. */
 bool trial_may_be_queue(const struct path_out *out, bool high, struct mono sent);
 void trial_skip(struct mesh *m, int edge); /* some packets' fates are unknown */

@@ -14,6 +14,7 @@
 #define SETTLE_US  60000 /* a packet sent so long before one that arrived is no longer in flight */
 #define MASK_BITS  32
 #define FATES_NS   (2 * NS_PER_S)
+#define LOST_LEAST 3  /* a few packets are always lost */
 #define WAIT_MOST  32 /* delays that show queues */
 #define WAIT_LEAST 8
 #define WAIT_SHARE 16 /* one in so many waited */
@@ -89,6 +90,21 @@ bool trial_is_job_class(const struct class_sums *sums)
     return sums->lost[0] == 0 && sums->sent[0] / 2 * log(1 - share) < -LOCATE_LIMIT;
 }
 
+/* No element can be blamed for such a loss. */
+static void note_unplaced(struct path_out *out, struct mono sent)
+{
+    if (out->signature != 0 && discovery_way_holds(out)) {
+        return;
+    }
+    out->unplaced = mono_sub(sent, out->unplaced_at).ns < FATES_NS ? out->unplaced + 1 : 1;
+    out->unplaced_at = sent;
+}
+
+bool trial_unplaced(const struct path_out *out, struct mono until)
+{
+    return out->unplaced >= LOST_LEAST && mono_sub(until, out->unplaced_at).ns < FATES_NS;
+}
+
 void trial_skip(struct mesh *m, int edge)
 {
     struct mesh_edge *e = &m->edges[edge];
@@ -130,6 +146,9 @@ void trial_on_mask(struct mesh *m, struct mono now, int edge, const struct probe
         const bool lost = (probe->received & (1u << (newest - seq))) == 0;
 
         note_fate(&out->fates, now, slot->high, lost);
+        if (lost) {
+            note_unplaced(out, sent);
+        }
         if (slot->at_us - out->trial_us < TRIAL_US) {
             continue;
         }
