@@ -145,7 +145,7 @@ struct path_out {
     struct waits waits[2]; /* of the probes' class, and of the job's */
     struct class_fates fates;
     struct mono unplaced_at; /* the last packet that was lost while the way was unknown */
-    uint32_t unplaced;       /* such packets in a row, not more than FATES_NS apart */
+    uint32_t unplaced;       /* such packets in a row, less than 2 s apart */
     bool acked_any, judged_any;
     uint32_t lost_run; /* losses in a row */
     struct loss_test test;

@@ -157,6 +157,54 @@ static void fates_that_nobody_knows(void **state)
     assert_int_equal(out->trials_judged, 103);
 }
 
+/* The peer may have forgotten this host while both heard nothing: then it reports no loss of that time, but nothing came either. */
+static void a_silent_peers_first_report_is_no_news(void **state)
+{
+    int edge;
+
+    (void)state;
+    struct mesh_edge *e = edge_of(1, &edge);
+    struct path_out *out = &e->out[0];
+    e->silent = true;
+    out->trials_judged = 99;
+    for (uint32_t i = 0; i < 6; i++) {
+        sent(out, 100 + i, 600 - 100 * i, true);
+    }
+    verdict_touched(m, now, edge, 0);
+    tell(edge, 105, UINT32_MAX, false);
+    assert_float_equal(fates(out).sent[0], 0, 0);
+    for (uint32_t i = 6; i < 9; i++) {
+        sent(out, 100 + i, 800 - 100 * i, true);
+    }
+    tell(edge, 108, UINT32_MAX, false);
+    assert_float_equal(fates(out).sent[0], 2, 0);
+}
+
+/* Three packets that a path lost while its way was unknown, and that no element can be blamed for. They are remembered by the time
+ * when they were sent. */
+static void what_is_lost_on_an_unknown_way(void **state)
+{
+    int edge;
+
+    (void)state;
+    struct path_out *out = &edge_of(1, &edge)->out[0];
+    for (uint64_t known = 0; known < 2; known++) {
+        out->signature = known;
+        out->trials_judged = 99;
+        for (uint32_t i = 0; i < 4; i++) {
+            sent(out, 100 + i, 400 - 100 * i, true);
+        }
+        tell(edge, 103, 1, false);
+        assert_int_equal(trial_unplaced(out, now), known == 0);
+        out->unplaced = 0;
+    }
+    out->unplaced = 3;
+    assert_true(trial_unplaced(out, mono_add(out->unplaced_at, span_ns(2 * NS_PER_S - 1))));
+    assert_false(trial_unplaced(out, mono_add(out->unplaced_at, span_ns(2 * NS_PER_S))));
+    out->unplaced = 2;
+    assert_false(trial_unplaced(out, now));
+}
+
 /* Packets within 60 ms of one that came may still come. */
 static void what_is_on_its_way_is_not_lost(void **state)
 {
@@ -469,6 +517,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(fates_are_counted_once, begin, end),
         cmocka_unit_test_setup_teardown(fates_that_nobody_knows, begin, end),
         cmocka_unit_test_setup_teardown(what_is_on_its_way_is_not_lost, begin, end),
+        cmocka_unit_test_setup_teardown(a_silent_peers_first_report_is_no_news, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_lost_on_an_unknown_way, begin, end),
         cmocka_unit_test_setup_teardown(fates_are_forgotten, begin, end),
         cmocka_unit_test_setup_teardown(death_and_life_are_counted_in_touches, begin, end),
         cmocka_unit_test_setup_teardown(gray_losses_are_a_share, begin, end),
