@@ -52,7 +52,10 @@ static int set_limits(const struct audit_options *o, const struct check *c, stru
         fprintf(stderr, "foliot audit test: %s does not compare with a declared value\n", c->id);
         return EXIT_USAGE;
     }
-    s->declared = o->declared != NULL ? o->declared : s->declared;
+    if (o->declared != NULL) {
+        s->declared = o->declared;
+        s->declared_by_count = 0;
+    }
     return EXIT_WELL;
 }
 

@@ -353,7 +353,12 @@ class Audit(unittest.TestCase):
         for text, place in (("version: 1\nchecks:\n  cfg.mem.swop: {off: me}\n", ":3:"), ("version: 1\nchecks:\n  cfg.mem.swap: {of: me}\n", ":3:"),
                             ("version: 2\n", ":1:"), ("chekcs: {}\n", ":1:"), ("checks:\n  cfg.mem.swap: {fail: 3}\n", ":2:"),
                             ("checks:\n  cfg.pcie.width: {declared: '8'}\n", ":2:"), ("checks: [a]\n", ":1:"), ("a: [\n", ":"),
-                            ("cohorts: [h1]\n", ":1:"), ("cohorts:\n  a: h1\n", ":2:"), ("cohorts:\n  a: [h1]\n  b: [h2, h1]\n", ":3:"), ("cohorts:\n  a: []\n", ":2:")):
+                            ("cohorts: [h1]\n", ":1:"), ("cohorts:\n  a: h1\n", ":2:"), ("cohorts:\n  a: [h1]\n  b: [h2, h1]\n", ":3:"), ("cohorts:\n  a: []\n", ":2:"),
+                            ("checks:\n  cfg.gpu.count:\n    declared: {a: '8',\n      b: '0'}\ncohorts: {a: [h1]}\n", ":4:"),
+                            ("checks:\n  cfg.gpu.count: {declared: {a: '8'}}\n", ":2:"), ("checks:\n  cfg.gpu.count: {declared: {}}\n", ":2:"),
+                            ("checks:\n  cfg.gpu.count: {declared: {a: [8]}}\ncohorts: {a: [h1]}\n", ":2:"),
+                            ("checks:\n  be.roce.dscp_path: {declared: {a: '8'}}\ncohorts: {a: [h1]}\n", ":2:"),
+                            ("checks:\n  cfg.pcie.width: {declared: {a: '8'}}\ncohorts: {a: [h1]}\n", ":2:")):
             done = self.foliot("show", self.sheets, "--config", self.settings(text))
             self.assertEqual((done.returncode, done.stdout), (2, ""), text)
             self.assertIn("audit.yaml" + place, done.stderr)
@@ -361,6 +366,11 @@ class Audit(unittest.TestCase):
     def test_limits_are_tried_on_the_past(self):
         """Limits are tried on the sheets of two days: the output has the hosts that would have failed, and the checks. Nothing
         else changes."""
+        self.assertEqual(self.results("--config", declared), self.results("--config", self.settings(
+            'checks:\n  cfg.gpu.count: {declared: {all: "8"}}\ncohorts: {all: ["*"]}\n')))
+        found = self.statuses("cfg.gpu.count", "--config", self.settings(
+            'checks:\n  cfg.gpu.count: {declared: {two: "4", three: "0"}}\ncohorts: {two: [h2], three: [h3]}\n'))
+        self.assertEqual((found["h2"][0], found["h3"][0], found["h1"][:2]), ("pass", "fail", ("unknown", "small_cohort")))
         days = []
         for day, used in (("monday", {2: 93, 4: 97}), ("tuesday", {2: 94})):
             def change(number, facts, used=used):

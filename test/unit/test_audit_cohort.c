@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "audit/judge_kit.h"
+#include "base/bug.h"
 #include "core/audit/judge.h"
 #include "service/audit/judged.h"
 #include "service/audit/sheet.h"
@@ -271,13 +272,59 @@ static void test_many_incidents_are_nobodys(void **state)
     done(w);
 }
 
+/* A site declares by cohort: trainers have two GPUs, storage hosts none; for other hosts nothing is declared. */
+static void test_declared_by_cohort(void **state)
+{
+    static const struct audit_cohort cohorts[] = {{"h0", "trainers"},
+                                                  {"h1", "trainers"},
+                                                  {"h2", "storage"},
+                                                  {"h3", "storage"},
+                                                  {"h4", "login"}};
+    static const struct audit_declared by[] = {{"trainers", "2"}, {"storage", "0"}};
+    struct world *w = begin();
+    struct check_setting settings[CHECKS_MAX] = {{0}};
+    struct audit_settings site = audit_usual;
+
+    for (int i = 0; i < HOSTS; i++) {
+        for (int k = 0; k < (i < 1 ? 2 : i < 2 ? 1 : 0); k++) {
+            add_gpu(w->sheets[i], k, "1");
+        }
+        if (i == 3) {
+            add_gpu(w->sheets[i], 0, "1");
+        } else if (i > 1) {
+            sheet_add(w->sheets[i], &(struct fact){FACT_GPU, FACT_ABSENT, "", "", "x"});
+        }
+    }
+    settings[check_number(check_by_id("cfg.gpu.count"))] =
+        (struct check_setting){.declared_by = by, .declared_by_count = 2};
+    site.checks = settings;
+    site.cohorts = cohorts;
+    site.cohort_count = ARRAY_COUNT(cohorts);
+    judge(w);
+    w->audit.settings = &site;
+    w->audit.kinds = calloc(HOSTS, sizeof(*w->audit.kinds));
+    assert_int_equal(audit_judge(&w->audit), 0);
+    static const enum audit_status expected[HOSTS] = {AUDIT_PASS,   AUDIT_FAIL,    AUDIT_PASS,
+                                                      AUDIT_FAIL,   AUDIT_UNKNOWN, AUDIT_UNKNOWN,
+                                                      AUDIT_UNKNOWN};
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        assert_int_equal(worst(w, "cfg.gpu.count", i), expected[i]);
+    }
+    done(w);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hosts_vote),       cmocka_unit_test(test_parts_of_hosts),
-        cmocka_unit_test(test_medians_by_host),  cmocka_unit_test(test_first_owner),
-        cmocka_unit_test(test_tie_of_ports),     cmocka_unit_test(test_room),
-        cmocka_unit_test(test_limits_of_a_site), cmocka_unit_test(test_many_incidents_are_nobodys)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_hosts_vote),
+                                       cmocka_unit_test(test_parts_of_hosts),
+                                       cmocka_unit_test(test_medians_by_host),
+                                       cmocka_unit_test(test_first_owner),
+                                       cmocka_unit_test(test_tie_of_ports),
+                                       cmocka_unit_test(test_room),
+                                       cmocka_unit_test(test_limits_of_a_site),
+                                       cmocka_unit_test(test_many_incidents_are_nobodys),
+                                       
+                                       cmocka_unit_test(test_declared_by_cohort)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static struct judging judging_of(struct audit *a, uint32_t result)
 static bool both(const struct judging *j, struct measure *now, struct measure *then)
 {
     return j->result->status != AUDIT_SKIP && j->sheet->accepted != NULL &&
-           (j->setting == NULL || j->setting->declared == NULL) &&
+           audit_declares(j->audit->settings, j->check, j->sheet->host) == NULL &&
            measure_of(j->check, j->sheet, j->subject, now) &&
            measure_of(j->check, j->sheet->accepted, j->subject, then) && alike(now, then);
 }

@@ -84,6 +84,20 @@ static void find_managers(struct audit *a)
     }
 }
 
+const char *audit_declares(const struct audit_settings *s, const struct check *c, const char *host)
+{
+    const struct check_setting *set = s->checks != NULL ? &s->checks[check_number(c)] : NULL;
+    const char *cohort =
+        set != NULL && set->declared_by_count > 0 ? audit_declared_cohort(s, host) : NULL;
+
+    for (uint32_t i = 0; cohort != NULL && i < set->declared_by_count; i++) {
+        if (strcmp(set->declared_by[i].cohort, cohort) == 0) {
+            return set->declared_by[i].value;
+        }
+    }
+    return set != NULL ? set->declared : NULL;
+}
+
 /* ---- functions that rules call ---- */
 
 const char *judge_format(struct judging *j, const char *format, ...)
@@ -557,10 +571,12 @@ int audit_judge(struct audit *a)
         const uint32_t from = a->count;
         a->item_count = 0;
         for (uint32_t i = 0; i < a->sheet_count && !a->full; i++) {
+            struct check_setting own =
+                a->settings->checks != NULL ? a->settings->checks[n] : (struct check_setting){0};
+            own.declared = audit_declares(a->settings, check_at(n), a->sheets[i].host);
             struct judging j = {.audit = a,
                                 .check = check_at(n),
-                                .setting =
-                                    a->settings->checks != NULL ? &a->settings->checks[n] : NULL,
+                                .setting = a->settings->checks != NULL ? &own : NULL,
                                 .sheet = &a->sheets[i]};
             judge_sheet(&j);
         }

@@ -63,10 +63,18 @@ struct audit_result {
         *found_in; /* the fact of `found`, if it is not the check's first fact; else NULL */
 };
 
+/* What a site declares for the hosts of one of its cohorts. */
+struct audit_declared {
+    const char *cohort, *value;
+};
+
 /* A site's changes of one check. */
 struct check_setting {
     const char *off;      /* who switched it off, and when; NULL: it is on */
-    const char *declared; /* value or words; NULL: nothing is declared */
+    const char *declared; /* value or words, for each host; NULL: nothing is declared */
+    /* by cohort, in place of `declared`; for the hosts of other cohorts nothing is declared */
+    const struct audit_declared *declared_by;
+    uint32_t declared_by_count;
     bool has_fail, has_warn, has_severity;
     uint8_t severity;
     double fail, warn;
@@ -136,6 +144,8 @@ size_t audit_item_size(void);
 const char *audit_kind(const struct audit *a, uint32_t sheet);
 /* The cohort that is declared for a host of this name; NULL: none. */
 const char *audit_declared_cohort(const struct audit_settings *s, const char *host);
+/* What the site declares for the check on the host of this name; NULL: nothing. */
+const char *audit_declares(const struct audit_settings *s, const struct check *c, const char *host);
 /* Who switched the host off; NULL: it is on. */
 const char *audit_host_off(const struct audit_settings *s, const char *host);
 /* Sets the three capacities to the most results, items and mentions that its sheets can have. */

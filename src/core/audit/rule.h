@@ -8,7 +8,8 @@
 struct judging {
     struct audit *audit;
     const struct check *check;
-    const struct check_setting *setting; /* NULL: the site has set nothing */
+    /* as it is for this host; NULL: the site has set nothing */
+    const struct check_setting *setting;
     const struct sheet *sheet;
     const char *subject;
     struct audit_result *result;

@@ -27,9 +27,57 @@ static int read_limit(const struct config_node *node, const char *key, const str
     return config_double(node, key, -1e15, 1e15, ret, error);
 }
 
-static int read_check(const struct config_node *node, struct check_setting *s,
+/* A map's keys are cohorts of this file. */
+static int read_declared_by(const struct config_node *map, struct audit_file *f,
+                            struct check_setting *s, struct config_error *error)
+{
+    struct audit_declared *by = &f->declared[f->declared_count];
+    int r = 0;
+
+    if (config_first(map) == NULL) {
+        return config_expected(map, error, "a value, or a map of cohorts with a value each");
+    }
+    for (const struct config_node *n = config_first(map); n != NULL && r == 0; n = config_next(n)) {
+        bool known = false;
+        for (uint32_t i = 0; i < f->settings.cohort_count; i++) {
+            known = known || strcmp(f->cohorts[i].name, config_key(n)) == 0;
+        }
+        if (!known) {
+            return config_fail(n, error, "expected a cohort of 'cohorts', found '%s'",
+                               config_key(n));
+        }
+        by[s->declared_by_count].cohort = config_key(n);
+        r = config_string(map, config_key(n), &by[s->declared_by_count++].value, error);
+        f->declared_count++;
+    }
+    s->declared_by = by;
+    return r;
+}
+
+static int read_declared(const struct config_node *node, struct audit_file *f,
+                         const struct check *c, struct check_setting *s, struct config_error *error)
+{
+    const struct config_node *declared = config_get(node, "declared");
+
+    if (declared == NULL) {
+        return 0;
+    }
+    if ((c->compare & COMPARE_DECLARED) == 0) {
+        return config_fail(declared, error, "%s does not compare with a declared value", c->id);
+    }
+    if (config_kind(declared) != CONFIG_MAP) {
+        return config_string(node, "declared", &s->declared, error);
+    }
+    if (strcmp(c->id, "be.roce.dscp_path") == 0) { /* all hosts of a matrix send alike */
+        return config_fail(declared, error, "%s has one value for the whole fleet", c->id);
+    }
+    return read_declared_by(declared, f, s, error);
+}
+
+static int read_check(const struct config_node *node, struct audit_file *f,
                       struct config_error *error)
 {
+    struct check_setting *s = f->checks;
     static const char *const keys[] = {"off", "declared", "fail", "warn", "severity", NULL};
     const struct check *c = check_by_id(config_key(node));
     int severity = -1, r;
@@ -44,11 +92,7 @@ static int read_check(const struct config_node *node, struct check_setting *s,
         r = config_string(node, "off", &s->off, error);
     }
     if (r == 0) {
-        r = config_string(node, "declared", &s->declared, error);
-    }
-    if (r == 0 && s->declared != NULL && (c->compare & COMPARE_DECLARED) == 0) {
-        r = config_fail(config_get(node, "declared"), error,
-                        "%s does not compare with a declared value", c->id);
+        r = read_declared(node, f, c, s, error);
     }
     if (r == 0) {
         r = read_limit(node, "fail", c, &s->has_fail, &s->fail, error);
@@ -192,6 +236,30 @@ uint32_t audit_file_off_count(const struct audit_file *f)
     return count;
 }
 
+static int read_checks(const struct config_node *checks, struct audit_file *f,
+                       struct config_error *error)
+{
+    size_t by_cohort = 0;
+    int r = 0;
+
+    if (config_kind(checks) != CONFIG_MAP) {
+        return config_expected(checks, error, "a map of checks");
+    }
+    for (const struct config_node *n = config_first(checks); n != NULL; n = config_next(n)) {
+        const struct config_node *declared = config_get(n, "declared");
+        by_cohort += declared != NULL ? config_count(declared) : 0;
+    }
+    f->declared = calloc(by_cohort + 1, sizeof(*f->declared));
+    if (f->declared == NULL) {
+        return config_fail(checks, error, "out of memory");
+    }
+    for (const struct config_node *n = config_first(checks); n != NULL && r == 0;
+         n = config_next(n)) {
+        r = read_check(n, f, error);
+    }
+    return r;
+}
+
 static int read_all(const struct config_node *root, struct audit_file *f,
                     struct config_error *error)
 {
@@ -224,14 +292,7 @@ static int read_all(const struct config_node *root, struct audit_file *f,
     }
     r = r < 0 ? r : read_off(root, f, error);
     r = r < 0 ? r : read_cohorts(root, f, error);
-    if (r == 0 && checks != NULL && config_kind(checks) != CONFIG_MAP) {
-        return config_expected(checks, error, "a map of checks");
-    }
-    for (const struct config_node *n = r == 0 && checks != NULL ? config_first(checks) : NULL;
-         n != NULL && r == 0; n = config_next(n)) {
-        r = read_check(n, f->checks, error);
-    }
-    return r;
+    return r < 0 || checks == NULL ? r : read_checks(checks, f, error);
 }
 
 int audit_file_load(const char *path, struct audit_file *ret_file, struct config_error *error)
@@ -256,6 +317,8 @@ void audit_file_done(struct audit_file *f)
     f->config = config_free(f->config);
     free(f->hosts_off);
     free(f->cohorts);
+    free(f->declared);
     f->hosts_off = NULL;
     f->cohorts = NULL;
+    f->declared = NULL;
 }

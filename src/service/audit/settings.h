@@ -5,11 +5,13 @@
  *   young: 10min
  *   checks:
  *     cfg.kern.cstate: {warn: 2}
- *     cfg.gpu.count: {declared: "8"}
+ *     cfg.nic.count: {declared: "8"}
+ *     cfg.gpu.count: {declared: {trainers: "8", storage: "0"}}
  *     node.procs: {off: "anna, 2026-11-20: the storage client leaves zombies"}
  *     cfg.mem.swap: {severity: info}
  *   cohorts:
  *     trainers: [gpu-1, "dgx-*"]
+ *     storage: ["st-*"]
  *   every: 1d
  *   returns: 10min
  *   off:
@@ -30,6 +32,8 @@ struct audit_file {
     const char *fleet_off;
     struct audit_host_off *hosts_off;
     struct audit_cohort *cohorts;
+    struct audit_declared *declared; /* of all checks: values by cohort */
+    uint32_t declared_count;
     struct config *config; /* owns the texts */
 };
 
