@@ -7,51 +7,9 @@
 #include "app/foliot_foreign.h"
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
-#include "platform/json/json.h"
+#include "service/audit/check_json.h"
 
 enum { TEXT_MAX = 1 << 20 };
-
-static const char *compares(const struct check *c, char text[64])
-{
-    static const char *const with[] = {"rule", "other hosts", "what is declared",
-                                       "the accepted audit"}; /* by bit */
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++) {
-        if ((c->compare & 1U << i) != 0) {
-            used += (size_t)snprintf(text + used, 64 - used, "%s%s", used > 0 ? ", " : "", with[i]);
-        }
-    }
-    return text;
-}
-
-static void put_check(struct json_writer *j, const struct check *c)
-{
-    char text[64];
-
-    json_put_object(j, NULL);
-    json_put_string(j, "check", c->id);
-    json_put_string(j, "group", check_group_name(c->group));
-    json_put_string(j, "part", check_part_name(c));
-    json_put_string(j, "subject", check_subject_name(c->subject));
-    json_put_string(j, "compares", compares(c, text));
-    json_put_string(j, "severity", check_severity_name(c->severity));
-    json_put_string(j, "cost", check_cost_name(c->cost));
-    json_put_array(j, "facts");
-    for (int i = 0; i < CHECK_FACTS_MAX && c->facts[i] != FACT_COUNT; i++) {
-        json_put_string(j, NULL, fact_name(c->facts[i]));
-    }
-    json_put_end(j);
-    json_put_string(j, "title", c->title);
-    json_put_string(j, "why", c->why);
-    json_put_string(j, "remedy", c->remedy);
-    json_put_string(j, "origin", c->origin);
-    json_put_string(j, "shown_on", check_shown_on(c));
-    json_put_string(j, "unit", c->unit);
-    json_put_int_if(j, "fail", false, 0);
-    json_put_end(j);
-}
 
 static int print_json(void)
 {
@@ -65,7 +23,7 @@ static int print_json(void)
     json_put_string(&j, "kind", "audit-checks");
     json_put_array(&j, "checks");
     for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
-        put_check(&j, check_at(i));
+        check_put(&j, check_at(i));
     }
     json_put_end(&j);
     json_put_end(&j);
@@ -86,14 +44,14 @@ static const char *next_part(uint32_t i)
 
 static int print_markdown(void)
 {
-    char text[64];
+    char text[CHECK_COMPARES_SIZE], costs[CHECK_COMPARES_SIZE];
 
-    puts("| check | passes when | compares with | severity | reads | shown on "
-         "|\n|---|---|---|---|---|---|");
+    puts("| check | passes when | compares with | severity | cost | reads | shown on "
+         "|\n|---|---|---|---|---|---|---|");
     for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
         const struct check *c = check_at(i);
-        printf("| `%s` | %s | %s | %s | ", c->id, c->title, compares(c, text),
-               check_severity_name(c->severity));
+        printf("| `%s` | %s | %s | %s | %s | ", c->id, c->title, check_compares(c, text),
+               check_severity_name(c->severity), check_costs(c, costs));
         for (int k = 0; k < CHECK_FACTS_MAX && c->facts[k] != FACT_COUNT; k++) {
             printf("%s`%s`", k > 0 ? ", " : "", fact_name(c->facts[k]));
         }
@@ -115,7 +73,7 @@ static void print_escaped(const char *text)
 
 static int print_man(void)
 {
-    char text[64];
+    char text[CHECK_COMPARES_SIZE], costs[CHECK_COMPARES_SIZE];
 
     puts("foliot-audit-checks(7) \"\" \"Foliot\"\n\n# NAME\n\nfoliot-audit-checks - what *foliot "
          "audit* looks at\n\n"
@@ -138,8 +96,9 @@ static int print_man(void)
         }
         fputs("\n*", stdout);
         print_escaped(c->id);
-        printf("* (%s, %s, compares with: %s; shown on: %s)\n\t", check_subject_name(c->subject),
-               check_severity_name(c->severity), compares(c, text), check_shown_on(c));
+        printf("* (%s, %s, cost: %s, compares with: %s; shown on: %s)\n\t",
+               check_subject_name(c->subject), check_severity_name(c->severity),
+               check_costs(c, costs), check_compares(c, text), check_shown_on(c));
         print_escaped(c->title);
         fputs(". ", stdout);
         print_escaped(c->why);
@@ -184,7 +143,7 @@ int audit_checks(const struct audit_options *o)
 int audit_explain(const struct audit_options *o, const char *id)
 {
     const struct check *c = check_by_id(id);
-    char text[64];
+    char text[CHECK_COMPARES_SIZE], costs[CHECK_COMPARES_SIZE];
 
     if (c == NULL) {
         fprintf(stderr, "foliot audit: no check '%s'; foliot audit checks lists them\n",
@@ -196,17 +155,18 @@ int audit_explain(const struct audit_options *o, const char *id)
         const char *all;
         size_t size;
         json_writer_init(&j, TEXT_MAX);
-        put_check(&j, c);
+        check_put(&j, c);
         if (json_writer_finish(&j, &all, &size) == 0) {
             fwrite(all, 1, size, stdout);
         }
         json_writer_done(&j);
         return EXIT_WELL;
     }
-    printf("%s: %s\n\n  part       %u %s, %s\n  subject    %s\n  severity   %s\n  compares   with "
-           "%s\n",
+    printf("%s: %s\n\n  part       %u %s, %s\n  subject    %s\n  severity   %s\n  cost       %s\n  "
+           "compares   with %s\n",
            c->id, c->title, c->group, check_group_name(c->group), check_part_name(c),
-           check_subject_name(c->subject), check_severity_name(c->severity), compares(c, text));
+           check_subject_name(c->subject), check_severity_name(c->severity), check_costs(c, costs),
+           check_compares(c, text));
     if (c->unit != NULL) {
         printf("  limits     fail %.15g, warn %.15g (%s); audit.yaml sets them\n", c->fail, c->warn,
                c->unit);

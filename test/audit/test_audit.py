@@ -202,8 +202,22 @@ class Audit(unittest.TestCase):
         for check in json.loads(self.foliot("checks", "--json").stdout)["checks"][::8]:
             one = self.foliot("explain", check["check"])
             self.assertEqual(one.returncode, 0)
-            for word in ("severity", "reads", "why: ", "remedy: ", "source"):
+            for word in ("severity", "cost", "reads", "why: ", "remedy: ", "source"):
                 self.assertIn(word, one.stdout, check["check"])
+
+    def test_checks_have_limits_and_conditions(self):
+        """As JSON a check has what its text has: limits, the rule's values, the condition, the cost of its test."""
+        listed = {check["check"]: check for check in json.loads(self.foliot("checks", "--json").stdout)["checks"]}
+        for check, one in listed.items():
+            self.assertEqual(one["fail"] is None, one["unit"] is None, check)
+            self.assertEqual(one["warn"] is None, one["unit"] is None, check)
+        self.assertEqual(json.loads(self.foliot("explain", "--json", "node.disk").stdout), listed["node.disk"])
+        self.assertEqual([listed["node.disk"][key] for key in ("fail", "warn", "unit", "values", "only_where")], [90, 85, "percent", None, None])
+        self.assertEqual((listed["be.lat.base"]["fail"], listed["cfg.kern.governor"]["values"]), (1000, "performance"))
+        self.assertEqual({key: listed["be.roce.gid_type"]["only_where"][key] for key in ("fact", "not", "value")},
+                         {"fact": "port.layer", "not": False, "value": "Ethernet"})
+        self.assertEqual({check: (listed[check]["cost"], listed[check]["test_cost"]) for check in ("be.bw.pair", "nccl.alltoall", "be.matrix.reach", "fe.bw")},
+                         {"be.bw.pair": ("passive", "bandwidth"), "nccl.alltoall": ("passive", "exclusive"), "be.matrix.reach": ("packets", None), "fe.bw": ("passive", None)})
 
     def test_this_machine_is_read(self):
         done = self.foliot("facts", "-o", os.path.join(self.sheets, "me.json"))

@@ -93,6 +93,7 @@ const struct check catalogue_node[CATALOGUE_NODE] = {
      .subject = SUBJECT_HOST,
      .severity = SEVERITY_DRAIN,
      .compare = COMPARE_COHORT | COMPARE_DECLARED | COMPARE_BASELINE,
+     .test_cost = COST_BANDWIDTH,
      .each = FACT_COUNT,
      .facts = {FACT_TEST_RATE, FACT_COUNT},
      .rule = rule_test_rate,

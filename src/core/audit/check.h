@@ -74,6 +74,8 @@ struct check {
     uint8_t group, subject, severity, cost, compare, by;
     uint16_t flags;
     uint16_t each; /* enum fact_id that lists the subjects; FACT_COUNT: the subject is the host */
+    /* of a check that judges results in files, too: the class of an audit's own test; COST_PASSIVE: there is none, or it is `cost` */
+    uint8_t test_cost;
     /* enum fact_id: the facts that it reads; the first one is judged; FACT_COUNT: no more */
     uint16_t facts[CHECK_FACTS_MAX];
     uint16_t by_fact;

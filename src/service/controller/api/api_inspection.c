@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/audit/check_json.h"
 #include "service/audit/result_json.h"
 #include "service/controller/api/api.h"
 #include "service/controller/api/routes.h"
@@ -453,18 +454,7 @@ void api_get_audit_checks(struct api_call *call)
     json_put_object(j, NULL);
     json_put_array(j, "items");
     for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
-        const struct check *check = check_at(i);
-        json_put_object(j, NULL);
-        json_put_string(j, "check", check->id);
-        json_put_string(j, "group", check_group_name(check->group));
-        json_put_string(j, "part", check_part_name(check));
-        json_put_string(j, "severity", check_severity_name(check->severity));
-        json_put_string(j, "cost", check_cost_name(check->cost));
-        json_put_string(j, "title", check->title);
-        json_put_string(j, "why", check->why);
-        json_put_string(j, "remedy", check->remedy);
-        json_put_string(j, "origin", check->origin);
-        json_put_end(j);
+        check_put(j, check_at(i));
     }
     json_put_end(j);
     json_put_null(j, "next");
