@@ -51,6 +51,7 @@ MOVED |= {path: Link("../../../" + ELSEWHERE[5:]) for path in (
     "/sys/bus/pci/devices/0000:3b:00.0", "/sys/class/net/eth1/device", "/sys/class/infiniband/mlx5_1/device")}
 
 NVML = machine.files("roce", 1)["/answers/nvml"].decode()
+MOUNTS = machine.files("roce", 1)["/proc/mounts"].decode()
 AMDSMI = machine.files("amd", 1)["/answers/amdsmi"].decode()
 
 
@@ -242,7 +243,7 @@ FAULTS = [
     ("cfg.mem.ecc", "roce", {"/sys/devices/system/edac/mc/mc1/ue_count": "1"}, "/sys/devices/system/edac/mc/mc1/ue_count"),
     ("cfg.mem.numa", "roce", {"/sys/devices/system/node/node1/meminfo": "Node 1 MemTotal:       495197020 kB\n"}, "/sys/devices/system/node/node1/meminfo"),
     ("cfg.mem.swap", "roce", {"/proc/swaps": "Filename\t\tType\tSize\tUsed\tPriority\n/dev/sda3 partition 8388604 0 -2\n"}, "/proc/swaps"),
-    ("cfg.mem.shm", "roce", {"/proc/mounts": "/dev/nvme0n1p2 / ext4 rw 0 0\ntmpfs /dev/shm tmpfs rw,size=65536k 0 0\n"}, "/proc/mounts"),
+    ("cfg.mem.shm", "roce", {"/proc/mounts": MOUNTS.replace("size=528213156k", "size=65536k")}, "/proc/mounts"),
     ("cfg.mem.free", "roce", {"/proc/meminfo": "MemTotal:       1056426312 kB\nMemAvailable:   500000000 kB\n"}, "/proc/meminfo"),
     ("cfg.mem.fragment", "roce", {"/proc/buddyinfo": "Node 0, zone   Normal   1000    900    800    700    600    500    400    300    200    100  20000 \n"
                                   "Node 1, zone   Normal   1000    900    800    700    600    500    400    300    200    0  0 \n"}, "/proc/buddyinfo"),
@@ -281,6 +282,7 @@ FAULTS = [
     ("node.identity", "roce", {"/etc/machine-id": "0123456789abcdef0123456789abcd04"}, "/etc/machine-id"),
     ("node.disk", "roce", {"/sys/class/nvme/nvme0/state": "dead"}, "/sys/class/nvme/nvme0/state"),
     ("node.mounts", "roce", {"/data": None}, "/proc/mounts"),
+    ("node.mounts", "roce", {"/proc/mounts": re.sub(".*nfs4.*\n", "", MOUNTS)}, "/proc/mounts"),
     ("node.procs", "roce", ZOMBIES, "/proc/910/stat"),
     ("node.thermal", "roce", {"/sys/class/hwmon/hwmon0/temp1_input": "101000"}, "/sys/class/hwmon/hwmon0/temp1_input"),
     ("node.thermal", "roce", {"/answers/ipmi": IPMI.replace("PSU_2=08/6f/01", "PSU_2=08/6f/09")}, "!/answers/ipmi"),

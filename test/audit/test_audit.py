@@ -361,6 +361,11 @@ class Audit(unittest.TestCase):
         found = {r["host"]: r for r in self.results("--config", declared) if r["check"] == "cfg.gpu.count"}
         self.assertTrue(found["h2"]["overridden"])
         self.assertEqual(found["h2"]["expected"], "8")
+        self.assertEqual(self.results("--config", declared), self.results("--config", self.settings(
+            'checks:\n  cfg.gpu.count: {declared: {all: "8"}}\ncohorts: {all: ["*"]}\n')))
+        found = self.statuses("cfg.gpu.count", "--config", self.settings(
+            'checks:\n  cfg.gpu.count: {declared: {two: "4", three: "0"}}\ncohorts: {two: [h2], three: [h3]}\n'))
+        self.assertEqual((found["h2"][0], found["h3"][0], found["h1"][:2]), ("pass", "fail", ("unknown", "small_cohort")))
 
     def test_settings_that_name_what_is_not_there_are_refused_with_their_place(self):
         self.cohort(1)
@@ -380,11 +385,6 @@ class Audit(unittest.TestCase):
     def test_limits_are_tried_on_the_past(self):
         """Limits are tried on the sheets of two days: the output has the hosts that would have failed, and the checks. Nothing
         else changes."""
-        self.assertEqual(self.results("--config", declared), self.results("--config", self.settings(
-            'checks:\n  cfg.gpu.count: {declared: {all: "8"}}\ncohorts: {all: ["*"]}\n')))
-        found = self.statuses("cfg.gpu.count", "--config", self.settings(
-            'checks:\n  cfg.gpu.count: {declared: {two: "4", three: "0"}}\ncohorts: {two: [h2], three: [h3]}\n'))
-        self.assertEqual((found["h2"][0], found["h3"][0], found["h1"][:2]), ("pass", "fail", ("unknown", "small_cohort")))
         days = []
         for day, used in (("monday", {2: 93, 4: 97}), ("tuesday", {2: 94})):
             def change(number, facts, used=used):
@@ -483,7 +483,7 @@ class Audit(unittest.TestCase):
         with open(os.path.join(self.sheets, "h.json"), "w", encoding="utf-8") as file:
             json.dump(sheet, file)
         mounts = {r["subject"]: r["status"] for r in self.results() if r["check"] == FAILS[0]}
-        self.assertEqual(mounts, {"/data": "pass", "/dead": "fail"})
+        self.assertEqual(mounts, {"": "unknown", "/data": "pass", "/dead": "fail"})
 
     def test_hostile_programs_of_the_site(self):
         self.build()

@@ -272,6 +272,70 @@ static void test_many_incidents_are_nobodys(void **state)
     done(w);
 }
 
+static const struct audit_result *list_of(const struct world *w, uint32_t host)
+{
+    for (uint32_t i = 0; i < w->audit.count; i++) {
+        const struct audit_result *r = &w->audit.results[i];
+        if (r->sheet == host && r->subject[0] == '\0' && strcmp(r->check->id, "node.mounts") == 0) {
+            return r;
+        }
+    }
+    fail_msg("host %u has no result of its mounts", host);
+    return NULL;
+}
+
+static void add_mount(struct sheet *s, const char *place, const char *kind)
+{
+    add(s, FACT_MOUNT, place, kind);
+    add(s, FACT_MOUNT_ANSWERS, place, "1");
+}
+
+/* A mount that most hosts have is missed where it isn't there: also on a host without any. One of a single host is nothing. */
+static void test_mounts_of_the_others(void **state)
+{
+    struct world *w = begin();
+
+    for (int i = 0; i < HOSTS; i++) {
+        if (i != 3) {
+            add_mount(w->sheets[i], "/data", "nfs4");
+        }
+        if (i < 2 || i > 3) { /* of host 2 autofs would mount it */
+            add_mount(w->sheets[i], "/home/all", "nfs4");
+        }
+    }
+    add_mount(w->sheets[2], "/home", "autofs");
+    add_mount(w->sheets[3], "/home", "autofs");
+    add_mount(w->sheets[5], "/mnt/anna", "fuse.sshfs");
+    judge(w);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        const struct audit_result *r = list_of(w, i);
+        assert_int_equal(r->status, i == 3 ? AUDIT_FAIL : AUDIT_PASS);
+        assert_int_equal(r->cohort, HOSTS);
+    }
+    assert_string_equal(list_of(w, 3)->found, "/data is not mounted");
+    assert_string_equal(list_of(w, 3)->basis, "as 6 of 7 have it");
+    done(w);
+    /* without any mount, and where none is usual */
+    for (uint32_t have = 0; have < HOSTS; have++) {
+        w = begin();
+        for (uint32_t i = 0; i < HOSTS; i++) {
+            if (i < have) {
+                add_mount(w->sheets[i], "/data", "nfs4");
+            } else {
+                sheet_add(w->sheets[i], &(struct fact){FACT_MOUNT, FACT_ABSENT, "", "", "x"});
+            }
+        }
+        judge(w);
+        for (uint32_t i = 0; i < HOSTS; i++) {
+            assert_int_equal(list_of(w, i)->status, i < have                ? AUDIT_PASS
+                                                    : have == HOSTS - 1     ? AUDIT_FAIL
+                                                    : have * 3 >= HOSTS * 2 ? AUDIT_WARN
+                                                                            : AUDIT_SKIP);
+        }
+        done(w);
+    }
+}
+
 /* A site declares by cohort: trainers have two GPUs, storage hosts none; for other hosts nothing is declared. */
 static void test_declared_by_cohort(void **state)
 {
@@ -323,7 +387,7 @@ int main(void)
                                        cmocka_unit_test(test_room),
                                        cmocka_unit_test(test_limits_of_a_site),
                                        cmocka_unit_test(test_many_incidents_are_nobodys),
-                                       
+                                       cmocka_unit_test(test_mounts_of_the_others),
                                        cmocka_unit_test(test_declared_by_cohort)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

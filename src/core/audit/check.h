@@ -51,7 +51,9 @@ struct check_applies {
 enum {
     /* of reachability and link state: if many share the failure, the breaker doesn't suspect the check */
     CHECK_OF_LINKS = 1,
-    CHECK_ONCE = 2,   /* once a host, if any subject is listed */
+    CHECK_ONCE = 2, /* once a host, if any subject is listed */
+    /* the list itself is judged, too: a result of the host, before those of its subjects */
+    CHECK_LIST = 1024,
     CHECK_MATRIX = 4, /* needs a matrix of all NICs: a skip if none was measured */
     CHECK_TESTED = 8, /* needs an audit's own tests: a skip if none ran */
     CHECK_PAIRS = 64, /* of a pair of hosts: pairs.h finds whose fault it is */
@@ -72,10 +74,10 @@ enum {
 struct check {
     const char *id;
     uint8_t group, subject, severity, cost, compare, by;
-    uint16_t flags;
-    uint16_t each; /* enum fact_id that lists the subjects; FACT_COUNT: the subject is the host */
     /* of a check that judges results in files, too: the class of an audit's own test; COST_PASSIVE: there is none, or it is `cost` */
     uint8_t test_cost;
+    uint16_t flags;
+    uint16_t each; /* enum fact_id that lists the subjects; FACT_COUNT: the subject is the host */
     /* enum fact_id: the facts that it reads; the first one is judged; FACT_COUNT: no more */
     uint16_t facts[CHECK_FACTS_MAX];
     uint16_t by_fact;

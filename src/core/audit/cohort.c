@@ -348,7 +348,9 @@ static void settle_group(struct audit *a, const struct check *c, const struct au
     const uint32_t least = c->rule == rule_unique ? 2 : COHORT_LEAST;
     const struct limits limits = limits_of(a, c);
 
-    if (count < least) {
+    if (c->rule == rule_mount) {
+        mounts_settle(a, items, count, least);
+    } else if (count < least) {
         for (uint32_t i = 0; i < count; i++) {
             struct audit_result *r = &a->results[items[i].result];
             r->cohort = count;

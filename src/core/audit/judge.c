@@ -423,6 +423,9 @@ static void judge_sheet(struct judging *j)
         judge_subject(j, NULL, "");
         return;
     }
+    if ((j->check->flags & CHECK_LIST) != 0) {
+        judge_subject(j, NULL, "");
+    }
     for (uint32_t i = 0; i < count; i++) {
         if (listed[i].state == FACT_VALUE && (j->check->flags & CHECK_ONCE) != 0) {
             judge_subject(j, &listed[i], "");
@@ -430,7 +433,7 @@ static void judge_sheet(struct judging *j)
         }
         if (listed[i].state == FACT_VALUE) {
             judge_subject(j, &listed[i], listed[i].subject);
-        } else {
+        } else if ((j->check->flags & CHECK_LIST) == 0 || listed[i].subject[0] != '\0') {
             judge_none(j, &listed[i]);
         }
     }

@@ -57,6 +57,9 @@ const char *judge_declared(struct judging *j);
 /* Sets the verdicts of one check's cohorts, when all members are known. */
 void cohort_settle(struct audit *a, const struct check *c);
 
+/* The same for lists of mounts, of one cohort; least: the fewest members that it needs. */
+void mounts_settle(struct audit *a, const struct audit_item *items, uint32_t count, uint32_t least);
+
 /* Rules. They judge facts[0]. */
 void rule_same(struct judging *j);     /* as most of the cohort have it */
 void rule_near(struct judging *j);     /* at most `fail` (a share) below the cohort's median */

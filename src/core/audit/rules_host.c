@@ -292,21 +292,6 @@ void rule_steers(struct judging *j)
     }
 }
 
-/* A mount that hangs is a failure here, not a reason for unknown. */
-void rule_mount(struct judging *j)
-{
-    const struct fact *answers = judge_look(j, FACT_MOUNT_ANSWERS, j->subject);
-
-    if (answers != NULL && (answers->state == FACT_TIMEOUT || answers->state == FACT_STUCK)) {
-        judge_end(j, AUDIT_FAIL, fact_state_name(answers->state), "an answer within its deadline");
-    } else if (answers == NULL || answers->state != FACT_VALUE) {
-        judge_unknown(j, answers);
-    } else {
-        judge_end(j, strcmp(answers->value, "1") == 0 ? AUDIT_PASS : AUDIT_FAIL,
-                  strcmp(answers->value, "1") == 0 ? "answers" : "an error", "an answer");
-    }
-}
-
 void rule_site(struct judging *j)
 {
     const struct fact *output = judge_look(j, FACT_SITE_OUTPUT, j->subject);

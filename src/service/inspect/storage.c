@@ -50,12 +50,19 @@ static int read_mounts(struct collector *c, bool others, struct mount *ret)
         if (sscanf(line, "%255s %255s %63s", device, m->place, m->kind) != 3) {
             return -EBADMSG;
         }
+        /* autofs mounts on demand; what it mounted at the same place is the line after it */
+        const bool on_demand =
+            others && strcmp(m->kind, "autofs") == 0 && strncmp(m->place, "/proc/", 6) != 0;
         const bool local = strncmp(device, "/dev/", 5) == 0 && strncmp(device, "/dev/loop", 9) != 0;
         bool known = false;
         for (int i = 0; i < count; i++) {
-            known = known || strcmp(ret[i].place, m->place) == 0;
+            const bool same = strcmp(ret[i].place, m->place) == 0;
+            if (same && remote(m->kind) && strcmp(ret[i].kind, "autofs") == 0) {
+                ret[i] = *m;
+            }
+            known = known || same;
         }
-        count += !known && (others ? remote(m->kind) : local && !remote(m->kind));
+        count += !known && (others ? on_demand || remote(m->kind) : local && !remote(m->kind));
     }
     return count;
 }
