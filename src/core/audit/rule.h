@@ -54,6 +54,9 @@ void judge_join_apart(struct judging *j, const char *key, const char *value, dou
 /* The value that the site declares for this check; NULL: there is none, and the result is a skip. */
 const char *judge_declared(struct judging *j);
 
+/* More than chance explains, if so many are usual: three deviations of a Poisson count. A few events are no rate. */
+bool judge_beyond(double count, double usual);
+
 /* Sets the verdicts of one check's cohorts, when all members are known. */
 void cohort_settle(struct audit *a, const struct check *c);
 

@@ -1,8 +1,14 @@
 /* rules.c: the forms of most checks: one of some words, a number up to a limit, a declared value. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/audit/rule_list.h"
+
+bool judge_beyond(double count, double usual)
+{
+    return count > usual + 3 * sqrt(usual);
+}
 
 /* Is `word` one of `words`, which are separated by blanks? */
 static bool among(const char *words, const char *word)

@@ -233,13 +233,20 @@ void rule_symbols(struct judging *j)
     }
 }
 
-/* A link goes down a few times while a host boots, or when its driver is loaded: those don't count. */
+/* A link goes down a few times while a host boots, or when its driver is loaded: those don't count. Of a driver that was loaded anew
+ * this counter may have grown all the same; the bytes that came have fallen. */
 void rule_flaps(struct judging *j)
 {
     enum { FLAPS_BEGINNING = 3 };
+    static const enum fact_id ids[] = {FACT_NET_DOWNS, FACT_NET_RX_BYTES};
+    const struct sheet *was = j->sheet->was;
+    const struct fact *bytes = sheet_find(j->sheet, FACT_NET_RX_BYTES, j->subject);
+    const bool both = bytes != NULL && bytes->state == FACT_VALUE && was != NULL &&
+                      sheet_find(was, FACT_NET_RX_BYTES, j->subject) != NULL;
+    int64_t counted[2];
     struct past_count c;
 
-    if (past_count(j, FACT_NET_DOWNS, &c)) {
+    if (past_counts(j, ids, both ? 2 : 1, counted, &c)) {
         const double days = fmax(c.seconds / 86400, 1),
                      none = c.since == SINCE_LOOK ? 0 : FLAPS_BEGINNING;
         judge_end(j,

@@ -274,9 +274,17 @@ void rule_retrans(struct judging *j)
         return;
     }
     const double share = (double)counted[1] / (double)counted[0] * 100;
-    judge_end(j, share > j->fail ? AUDIT_FAIL : AUDIT_PASS,
+    const bool beyond = judge_beyond((double)counted[1], j->fail / 100 * (double)counted[0]);
+    judge_end(j,
+              share <= j->fail ? AUDIT_PASS
+              : beyond         ? AUDIT_FAIL
+                               : AUDIT_WARN,
               judge_format(j, "%.3f %% %s", share, past_words(j, &time)),
               judge_format(j, "at most %.15g %%", j->fail));
+    if (j->result->status == AUDIT_WARN) {
+        j->result->note =
+            judge_format(j, "%lld segments: chance may be the reason", (long long)counted[1]);
+    }
 }
 
 void rule_steers(struct judging *j)
