@@ -142,6 +142,7 @@ FAULTS = [
     ("be.link.ber", "roce", {"/answers/eth1/fec": "nl:4=u32:50 5={2=u64:9000000 3=u64:40 4=u64:150000}"}, "/answers/eth1/fec"),
     ("be.link.ber", "roce", {"/answers/eth1/fec": "nl:4=u32:50 5={3=u64:0 4=u64:15000000000}"}, "/sys/class/net/eth1/statistics/rx_bytes"),
     ("be.link.optics", "roce", {"/answers/eth1/module-17-128": "module:22=x02;58=x0010272027302740"}, "/answers/eth1/module-17-128"),
+    ("be.link.optics", "roce", {"/answers/eth1/module-17-128": "module:58=x27102720273009c42710272027302740"}, "/answers/eth1/module-17-128"),
     ("be.link.pause", "roce", {"/answers/eth1/pause": "nl:2=u8:0 3=u8:1 4=u8:1"}, "/answers/eth1/pause"),
     ("be.roce.pfc", "roce", {"/answers/eth1/dcb": "dcb:pfc=4 classes=0,1,2,3,4,5,6,7 shares=0,0,0,50,0,50,0,0"}, "/answers/eth1/dcb"),
     ("be.roce.trust", "roce", {"/answers/eth1/dcb": "dcb:pfc=3 classes=0,1,2,3,4,5,6,7 shares=0,0,0,50,0,50,0,0 dscp=40-47"}, "/answers/eth1/dcb"),

@@ -336,6 +336,30 @@ static void test_mounts_of_the_others(void **state)
     }
 }
 
+/* A module that receives half of the light of others of its part is a warning; of another part it may be usual. */
+static void test_light_of_modules(void **state)
+{
+    static const char *const light[HOSTS] = {"10000", "9800", "10300", "10000",
+                                             "4900",  "5100", "10000"};
+    struct world *w = begin();
+
+    for (int i = 0; i < HOSTS; i++) {
+        add(w->sheets[i], FACT_NET, "eth0", "eth0");
+        add(w->sheets[i], FACT_NET_MODULE, "eth0", "A");
+        add(w->sheets[i], FACT_NET_MODULE_ALARM, "eth0", "none");
+        add(w->sheets[i], FACT_NET_MODULE_RX, "eth0", light[i]);
+        add(w->sheets[i], FACT_NET, "eth1", "eth1");
+        add(w->sheets[i], FACT_NET_MODULE, "eth1", "B");
+        add(w->sheets[i], FACT_NET_MODULE_ALARM, "eth1", "none");
+        add(w->sheets[i], FACT_NET_MODULE_RX, "eth1", "2000");
+    }
+    judge(w);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        assert_int_equal(worst(w, "be.link.optics", i), i == 4 ? AUDIT_WARN : AUDIT_PASS);
+    }
+    done(w);
+}
+
 /* A site declares by cohort: trainers have two GPUs, storage hosts none; for other hosts nothing is declared. */
 static void test_declared_by_cohort(void **state)
 {
@@ -388,6 +412,7 @@ int main(void)
                                        cmocka_unit_test(test_limits_of_a_site),
                                        cmocka_unit_test(test_many_incidents_are_nobodys),
                                        cmocka_unit_test(test_mounts_of_the_others),
+                                       cmocka_unit_test(test_light_of_modules),
                                        cmocka_unit_test(test_declared_by_cohort)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,8 +245,8 @@ static void settle_apart(struct audit *a, const struct limits *l, const struct a
     enum { SPREADS = 6 };
     const uint32_t median = middle_of(items, count);
     const struct audit_item *middle = &items[median];
-    const bool both = l->check->rule == rule_clock_rate;
-    const double matters = both ? l->warn * 1000 : l->fail,
+    const bool both = l->check->rule == rule_clock_rate, warns = l->check->rule == rule_optics;
+    const double matters = both || warns ? l->warn * 1000 : l->fail,
                  spread = spread_of(items, count, median);
     const char *basis = words(a, "%sthe median of %u", "", count, 0);
 
@@ -258,7 +258,7 @@ static void settle_apart(struct audit *a, const struct limits *l, const struct a
         r->expected = middle->value;
         r->basis = basis;
         if (distance > SPREADS * spread && distance > matters && distance > items[i].least) {
-            r->status = AUDIT_FAIL;
+            r->status = warns ? AUDIT_WARN : AUDIT_FAIL;
         }
     }
 }
@@ -339,7 +339,7 @@ static bool is_near(const struct check *c)
 static bool is_apart(const struct check *c)
 {
     return c->rule == rule_delay || c->rule == rule_clock_rate || c->rule == rule_history ||
-           c->rule == rule_inband;
+           c->rule == rule_inband || c->rule == rule_optics;
 }
 
 static void settle_group(struct audit *a, const struct check *c, const struct audit_item *items,

@@ -233,6 +233,29 @@ void rule_setting(struct judging *j)
     }
 }
 
+/* The light on the darkest lane, in 0.1 uW, against that of other modules of the same part: the less, the greater is the number (in
+ * thousandths of a decibel). Copper and some modules tell no light. */
+static void compare_light(struct judging *j)
+{
+    const struct fact *light = judge_look(j, FACT_NET_MODULE_RX, j->subject);
+    int64_t tenths;
+
+    if (light == NULL || light->state == FACT_ABSENT) {
+        return;
+    }
+    const char *part = judge_text(j, FACT_NET_MODULE, j->subject);
+    if (part == NULL || !judge_number(j, FACT_NET_MODULE_RX, j->subject, &tenths)) {
+        return;
+    }
+    if (tenths < 0) {
+        judge_end(j, AUDIT_PASS, "none", "no alarm");
+        return;
+    }
+    const double decibel = 10 * log10(fmax((double)tenths, 1) / 10000); /* of 1 mW */
+    judge_join_apart(j, part, judge_format(j, "%.1f dBm received", decibel), -1000 * decibel, 0);
+    judge_found_in(j, FACT_NET_MODULE_RX);
+}
+
 void rule_optics(struct judging *j)
 {
     const char *alarms = judge_text(j, FACT_NET_MODULE_ALARM, j->subject);
@@ -242,8 +265,11 @@ void rule_optics(struct judging *j)
     }
     if (strcmp(alarms, "unsupported") == 0) {
         judge_skip(j, "the driver does not have it");
-    } else {
-        judge_end(j, strcmp(alarms, "none") == 0 ? AUDIT_PASS : AUDIT_FAIL, alarms, "no alarm");
+        return;
+    }
+    judge_end(j, strcmp(alarms, "none") == 0 ? AUDIT_PASS : AUDIT_FAIL, alarms, "no alarm");
+    if (j->result->status == AUDIT_PASS) {
+        compare_light(j);
     }
 }
 
