@@ -219,7 +219,7 @@ static int status_of(const json_t *object, const char *key)
     return status;
 }
 
-/* Prints hosts that may not take a job first, each kind sorted by name, and then the counts. */
+/* Prints hosts that may not take a job first, each kind in the controller's order, and then the counts. */
 static void print_nodes(const json_t *items, const char *const titles[], const char *const keys[],
                         size_t key_count)
 {
@@ -233,7 +233,11 @@ static void print_nodes(const json_t *items, const char *const titles[], const c
         {
             struct libscols_line *line = status_of(n, "gate") == rank ? table_line(table) : NULL;
             for (size_t k = 0; line != NULL && k < key_count; k++) {
-                table_put(line, k, api_text(n, keys[k]));
+                /* the audit has not looked: the mesh tells how it is now */
+                const bool now = strcmp(keys[k], "connectivity") == 0 &&
+                                 json_is_true(json_object_get(n, "connectivity_now"));
+                table_put(line, k,
+                          text_format("%s%s", api_text(n, keys[k]), now ? " now" : "").text);
             }
             counts[rank] += line != NULL;
         }
@@ -253,7 +257,7 @@ static void print_nodes(const json_t *items, const char *const titles[], const c
 
 static int nodes(struct api *api, const char *id)
 {
-    static const char *const titles[] = {"HOST",        "STATUS", "AGENT",     "NIC",
+    static const char *const titles[] = {"HOST",        "STATUS", "AGENT NOW", "NIC",
                                          "INITIALIZED", "ACTIVE", "GID INDEX", "CONNECTIVITY",
                                          "GATE",        NULL};
     static const char *const keys[] = {"host",   "status",    "agent",        "nic", "initialized",

@@ -159,7 +159,22 @@ class TestInspection(fleet.Fleet):
             self.assertEqual({c: pair for c, pair in both.items() if pair[0] != pair[1]}, {}, n["host"])
             self.assertGreater(len(both), 140)
 
+    ARRIVE = ("be.conn.", "be.matrix.reach", "be.matrix.path", "be.matrix.loss")
+
+    def connectivity(self, run):
+        """What the audit's own checks found decides. Only where it has none, the mesh tells how it is now. Returns {host: status}
+        of those that the audit found."""
+        checks, found = [c["check"] for c in run["checks"]], {}
+        for n in self.get(f"{RUNS}/{run['run']}/nodes")["items"]:
+            worst = min(("FUWPS".index(m) for c, m in zip(checks, n["marks"]) if c.startswith(self.ARRIVE)), default=4)
+            self.assertEqual(n["connectivity_now"], worst == 4, n)
+            if worst < 4:
+                found[n["host"]] = n["connectivity"]
+                self.assertEqual(n["connectivity"], ("fail", "unknown", "warn", "pass")[worst], n)
+        return found
+
     def shown(self, run):
+        self.connectivity(run)
         status, out = self.foliot("show", "--fleet")
         self.assertEqual((status, "cfg.sw.kernel  h3" in out, "be.link.active  h4 mlx5_1/1" in out), (1, True, True), out)
         status, out = self.foliot("nodes", "--json")
@@ -167,6 +182,13 @@ class TestInspection(fleet.Fleet):
         lines = self.foliot("nodes")[1].splitlines()
         self.assertEqual((lines[1].split()[0], lines[-1]), ("h4", "gate, may a host take a job: 1 fail, 5 pass"), lines)
         self.assertEqual({h for h in nodes if nodes[h]["status"] == "fail"}, {"h3", "h4"}, nodes)
+        # the worst first, also over pages: a host that takes no job, a host that fails, the others as the fleet has them
+        paged, cursor = [], ""
+        while cursor is not None:
+            page = self.get(f"{RUNS}/{run['run']}/nodes?limit=2{cursor}")
+            paged += [n["host"] for n in page["items"]]
+            cursor = page["next"] and f"&cursor={page['next']}"
+        self.assertEqual((paged[:2], sorted(paged)), (["h4", "h3"], [f"h{i}" for i in range(self.HOSTS)]), nodes)
         self.assertEqual((nodes["h4"]["active"], nodes["h3"]["active"]), ("fail", "pass"), nodes)
         self.wait(lambda: {n["host"]: n for n in json.loads(self.foliot("nodes", "--json")[1])}["h3"]["agent"] == "live", 5, str(nodes))
         self.assertEqual([self.foliot("gate", "--fleet", h)[0] for h in ("h4", "h3", "h0")], [2, 0, 0], nodes)
@@ -268,6 +290,7 @@ class TestInspection(fleet.Fleet):
                     self.assertIn(why, (None, "late", "clock", "refused"))  # beside other tests an agent may have no processor
         self.assertEqual({why for a, row in zip(hosts, matrix["why"]) for b, why in zip(hosts, row) if a == "h5" != b}, {"silent"})
         self.assertLessEqual({n["note"] for n in matrix["nics"] if n["host"] != "h5"}, {None, "it has begun already", "this host has no fleet time"})
+        self.assertEqual(self.connectivity(run)["h5"], "unknown")
         found = {r["host"]: r["reason"] for r in run["results"] if r["check"].startswith("be.matrix.") and r["status"] == "unknown"}
         self.assertEqual(found.get("h5"), "not_run", found)
         self.assertIn("of 120 cells measured", self.foliot("matrix")[1])

@@ -507,6 +507,7 @@ export interface AuditNode {
   active: AuditStatus;
   gid_index: AuditStatus;
   connectivity: AuditStatus;
+  connectivity_now: boolean; // of now, not of the audit: it has not looked
   gate: AuditStatus;
   gate_text: string;
 }

@@ -123,7 +123,7 @@ function Found({ run, counts }: { run: AuditRun; counts: AuditCounts }) {
       <Tree run={run} />
       {run.tests != null && <Tests tests={run.tests} />}
       {run.matrix === true && <Matrix id={run.run} />}
-      <Nodes id={run.run} />
+      <Nodes id={run.run} of={run.hosts} />
     </>
   );
 }
@@ -291,7 +291,8 @@ function Changed({ d }: { d: AuditDiff }) {
   );
 }
 
-function Nodes({ id }: { id: string }) {
+/** The server sends the worst hosts first: those that take no job. What is cut off is told. */
+function Nodes({ id, of }: { id: string; of: number }) {
   const nodes = useResource<Page<AuditNode>>(`audit/runs/${id}/nodes?limit=1000`, 10_000);
   const column = (name: string, of: (n: AuditNode) => AuditStatus) => ({ name, cell: (n: AuditNode) => <State of={of(n)} />, sort: (n: AuditNode) => worry[of(n)] });
   return (
@@ -299,17 +300,20 @@ function Nodes({ id }: { id: string }) {
       <h2>Hosts</h2>
       <Shown of={nodes} what="hosts">
         {(page) => (
-          <Table caption="Hosts of this audit" most={50} rows={page.items} id={(n) => n.host} first="Status" columns={[
+          <>
+          {page.next !== null && <p class="banner" role="status">The first {page.items.length} of {of} hosts are shown, the worst first; <code>foliot audit nodes {id}</code> has all.</p>}
+          <Table caption="Hosts of this audit" most={50} rows={page.items} id={(n) => n.host} columns={[
             { name: "Host", cell: (n) => <a href={hrefTo({ rest: id, query: { host: n.host } })}>{n.host}</a>, sort: (n) => n.host },
             column("Status", (n) => n.status),
-            { name: "Agent", cell: (n) => n.agent, sort: (n) => n.agent },
+            { name: "Agent now", cell: (n) => n.agent, sort: (n) => n.agent },
             column("NIC", (n) => n.nic),
             column("Initialized", (n) => n.initialized),
             column("Active", (n) => n.active),
             column("GID index", (n) => n.gid_index),
-            column("Connectivity", (n) => n.connectivity),
+            { name: "Connectivity", cell: (n) => <><State of={n.connectivity} />{n.connectivity_now && <span class="dim"> now</span>}</>, sort: (n) => worry[n.connectivity] },
             { name: "Gate", cell: (n) => <span title={n.gate_text}><State of={n.gate} /></span>, sort: (n) => worry[n.gate] },
           ]} />
+          </>
         )}
       </Shown>
     </>

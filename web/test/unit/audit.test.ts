@@ -73,3 +73,16 @@ test("what an audit costs is said before it is started", async (t) => {
   page.root.all("input")[0]!.fire("change");
   await page.until("64 NICs: 6.30? s, and each sends 315 small packets");
 });
+
+test("hosts come the worst first, as the server sends them; hosts that are not shown are counted", async (t) => {
+  const host = (name: string, gate: string, now: boolean) => ({ host: name, status: "fail", agent: "live", nic: "pass", initialized: "pass", active: gate, gid_index: "pass", connectivity: "pass", connectivity_now: now, gate, gate_text: "", marks: "", at_utc_ns: null });
+  const first = { items: [host("h9", "fail", false), host("h1", "pass", true)], next: "1000" };
+  const page = open(t, Audit, "#/audit", { ...answers, "audit/runs": { items: [{ ...run, hosts: 1_500 }], next: null }, "audit/runs/77": { ...run, hosts: 1_500 }, "audit/runs/77/nodes": first });
+  await page.until("The first 2 of 1500 hosts are shown, the worst first; foliot audit nodes 77 has all");
+  assert.deepEqual(page.table("Hosts of this audit").map((r) => [r[0], r[7], r[8]]), [["h9", "● pass", "■ fail"], ["h1", "● pass now", "● pass"]]);
+  page.answers["audit/runs/77/nodes"] = { ...first, next: null };
+  const whole = open(t, Audit, "#/audit", page.answers);
+  await whole.until("Hosts of this audit");
+  await whole.until("h9");
+  assert.ok(!whole.text().includes("hosts are shown"));
+});

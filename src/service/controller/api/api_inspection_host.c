@@ -22,8 +22,23 @@ static void put_gate_text(const struct api_call *call, const char *key, uint8_t 
 
 /* ---- the node table ---- */
 
+/* The checks of an audit that tell whether packets arrive. */
+static const char *const arrivals[] = {"be.conn.", "be.matrix.reach", "be.matrix.path",
+                                       "be.matrix.loss"};
+
+/* Connectivity as this audit found it. AUDIT_SKIP: the audit has not looked. */
+static enum audit_status connected(const struct audit_outcome *o, const struct audit_found *f)
+{
+    enum audit_status worst = AUDIT_SKIP;
+    for (size_t i = 0; i < ARRAY_COUNT(arrivals); i++) {
+        const enum audit_status status = audit_found_worst(o, f, arrivals[i]);
+        worst = status < worst ? status : worst;
+    }
+    return worst;
+}
+
 /* The mesh's latest measurements of the host's paths; this request sends no probes. */
-static const char *connectivity(const struct api_call *call, const struct fleet_host *h)
+static const char *connected_now(const struct api_call *call, const struct fleet_host *h)
 {
     const struct scope_paths paths = scope_paths(call, h);
     if (h->paths_at_ns == 0 || paths.all == 0 || !fleet_current(call->c, h, controller_mono())) {
@@ -42,6 +57,7 @@ static void put_node(struct api_call *call, const struct audit_outcome *o,
                    {"active", "be.link.active"},
                    {"gid_index", "be.roce.gid_index"}};
     static const char *const agents[] = {"never", "live", "late", "stale"};
+    const enum audit_status arrive = connected(o, f);
     struct json_writer *j = call->j;
     char gate_check[CHECK_ID_SIZE] = "";
     if (call->visible != NULL) {
@@ -55,7 +71,9 @@ static void put_node(struct api_call *call, const struct audit_outcome *o,
         json_put_string(j, columns[i].key,
                         audit_status_name(audit_found_worst(o, f, columns[i].prefix)));
     }
-    json_put_string(j, "connectivity", connectivity(call, h));
+    json_put_string(j, "connectivity",
+                    arrive != AUDIT_SKIP ? audit_status_name(arrive) : connected_now(call, h));
+    json_put_bool(j, "connectivity_now", arrive == AUDIT_SKIP);
     json_put_string(j, "gate", audit_status_name(f->gate));
     put_gate_text(call, "gate_text", f->gate, f->line, gate_check);
     json_put_string(j, "marks", f->marks);
@@ -63,10 +81,55 @@ static void put_node(struct api_call *call, const struct audit_outcome *o,
     json_put_end(j);
 }
 
+/* A host in the order of the table. */
+struct node_place {
+    uint32_t index; /* in the outcome */
+    uint8_t gate, worst;
+};
+
+/* The worst first: hosts that may take no job, then those whose checks fail. The order of equal hosts stays, so pages of one
+ * audit fit together. */
+static int by_worst(const void *left, const void *right)
+{
+    const struct node_place *a = left, *b = right;
+    const int gate = (int)a->gate - (int)b->gate, worst = (int)a->worst - (int)b->worst;
+    return gate != 0 ? gate : worst != 0 ? worst : a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* The worst of all its marks, as audit_found_worst() has it: fast, for all hosts of a fleet are put in order for each page. */
+static enum audit_status worst_of(const struct audit_found *f)
+{
+    enum audit_status worst = AUDIT_FAIL;
+    while (worst < AUDIT_SKIP && strchr(f->marks, audit_status_mark(worst)) == NULL) {
+        worst++;
+    }
+    return worst;
+}
+
+/* The hosts that this token sees, the worst first; the caller frees them. NULL: out of memory. */
+static struct node_place *in_order(const struct api_call *call, const struct audit_outcome *o,
+                              uint32_t *ret_count)
+{
+    struct node_place *places = calloc(o->count + 1, sizeof(*places));
+    uint32_t count = 0;
+    for (uint32_t i = 0; places != NULL && i < o->count; i++) {
+        const struct audit_found *f = &o->found[i];
+        if (scope_host(call, f->host) != NULL) {
+            places[count++] =
+                (struct node_place){.index = i, .gate = f->gate, .worst = (uint8_t)worst_of(f)};
+        }
+    }
+    if (places != NULL) {
+        qsort(places, count, sizeof(*places), by_worst);
+    }
+    *ret_count = count;
+    return places;
+}
+
 void api_answer_audit_nodes(struct api_call *call, int64_t id)
 {
-    int64_t limit, cursor, at = 0;
-    bool more = false;
+    int64_t limit, cursor;
+    uint32_t count = 0;
     const struct audit_outcome *o = NULL;
     if (!api_page(call, &limit, &cursor)) {
         return;
@@ -76,22 +139,22 @@ void api_answer_audit_nodes(struct api_call *call, int64_t id)
         api_store_error(call, r);
         return;
     }
+    struct node_place *places = in_order(call, o, &count);
+    if (places == NULL) {
+        api_error(call, 503, "memory", "out of memory");
+        return;
+    }
     json_put_object(call->j, NULL);
     json_put_array(call->j, "items");
-    for (uint32_t i = 0; i < o->count && !more; i++) {
-        const struct fleet_host *h = scope_host(call, o->found[i].host);
-        if (h == NULL || at++ < cursor) {
-            continue;
-        }
-        if (at > cursor + limit) {
-            more = true;
-            break;
-        }
-        put_node(call, o, &o->found[i], h);
+    for (int64_t i = cursor; i < count && i - cursor < limit; i++) {
+        const struct audit_found *f = &o->found[places[i].index];
+        put_node(call, o, f, scope_host(call, f->host));
     }
+    free(places);
     json_put_end(call->j);
     char next[24];
-    snprintf(next, sizeof(next), "%lld", (long long)(cursor + limit));
+    const bool more = count > cursor && count - cursor > limit;
+    snprintf(next, sizeof(next), "%lld", (long long)(more ? cursor + limit : 0));
     json_put_string(call->j, "next", more ? next : NULL);
     json_put_end(call->j);
     api_answer(call);
