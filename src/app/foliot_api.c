@@ -77,7 +77,7 @@ static void on_answer(void *context, const struct http_result *r)
     struct api *a = context;
     json_error_t error;
     if (r->error < 0) {
-        if (!a->stranger) { /* on_connected() printed the error */
+        if (!a->stranger && !a->silent) { /* on_connected() printed the error */
             fprintf(stderr, "foliot %s: %s: %s. Is the controller running?\n", a->command,
                     foreign_text(a->url).text, foreign_text(r->words).text);
         }
@@ -92,7 +92,7 @@ static void on_answer(void *context, const struct http_result *r)
     if (!a->json || r->status != 200) {
         foreign_show(a->answer, a->lines);
     }
-    if (r->status != 200) {
+    if (r->status != 200 && !a->silent) {
         const char *text =
             json_string_value(json_object_get(json_object_get(a->answer, "error"), "message"));
         fprintf(stderr, "foliot %s: the controller answers %u: %s\n", a->command, r->status,

@@ -15,6 +15,7 @@ struct api {
     const char
         *lines; /* strings of this key have several lines; NULL: no key has (foliot_foreign.h) */
     int http_status;
+    bool silent; /* nothing is printed about a failure: an older controller may not have the path */
     bool stranger; /* the process that listened was not the controller */
     int first;     /* the index of the first word that is no option */
     bool json;     /* print answers unchanged (--json) */

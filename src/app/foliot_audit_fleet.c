@@ -131,16 +131,29 @@ static void show_progress(const json_t *run)
     const int64_t all = json_integer_value(json_object_get(run, tests ? "tests_planned" : "hosts")),
                   left = tests ? all - json_integer_value(json_object_get(run, "tests_done"))
                                : json_integer_value(json_object_get(run, "unanswered"));
-    const int done = all > 0 ? (int)((all - left) * BAR / all) : 0;
+    /* the end of a matrix, or of a part of the tests, is known; an older controller does not report it */
+    int64_t left_ns = 0, stage_ns = 0;
+    const bool timed = field_get(run, "left_ns", &left_ns) &&
+                       field_get(run, "stage_ns", &stage_ns) && stage_ns > 0;
+    const int64_t past_ns = left_ns < stage_ns ? stage_ns - left_ns : 0;
+    const int done = timed     ? (int)(past_ns * BAR / stage_ns)
+                     : all > 0 ? (int)((all - left) * BAR / all)
+                               : 0;
     char bar[BAR + 1];
 
     for (int i = 0; i < BAR; i++) {
         bar[i] = i < done ? '#' : '.';
     }
     bar[BAR] = '\0';
-    fprintf(stderr, "\r[%s] %s: %lld of %lld %s, look %s ", bar, api_text(run, "state"),
-            (long long)(all - left), (long long)all,
-            tests ? "results have come" : "hosts have answered", api_number_text(run, "look").text);
+    fprintf(stderr, "\r[%s] %s: ", bar, api_text(run, "state"));
+    if (!timed || tests) {
+        fprintf(stderr, "%lld of %lld %s, ", (long long)(all - left), (long long)all,
+                tests ? "results have come" : "hosts have answered");
+    }
+    if (timed) {
+        fprintf(stderr, "%s left%s, ", text_age(left_ns).text, tests ? " of this part" : "");
+    }
+    fprintf(stderr, "look %s   ", api_number_text(run, "look").text);
 }
 
 static bool under_way(const json_t *run)
@@ -172,6 +185,36 @@ static int follow(struct api *api, const char *id)
     return status;
 }
 
+/* Prints what the run takes, before it begins: packets and load are no surprise. An older controller does not report it. */
+static void print_cost(struct api *api, const struct fleet_options *o)
+{
+    if ((!o->matrix && !o->bandwidth && !o->nccl) || api->json) {
+        return;
+    }
+    api->silent = true;
+    const int status = api_ask(api, "GET", "/api/v1/audit/cost", NULL);
+    api->silent = false;
+    if (status != EXIT_WELL) {
+        return;
+    }
+    const json_t *matrix = json_object_get(api->answer, "matrix"),
+                 *tests = json_object_get(api->answer, o->nccl ? "nccl" : "bandwidth");
+    if (o->matrix && json_is_object(matrix)) {
+        fprintf(stderr, "every NIC with every NIC: %s, and each of %s NICs sends %s packets\n",
+                field_ns(matrix, "ns").text, api_number_text(api->answer, "nics").text,
+                api_number_text(matrix, "packets").text);
+    }
+    if ((o->bandwidth || o->nccl) && json_is_object(tests)) {
+        fprintf(stderr, "full load on hosts without a job: at most %s for pairs, %s for the fabric",
+                field_ns(tests, "pairs_ns").text, field_ns(tests, "fabric_ns").text);
+        if (o->nccl) {
+            fprintf(stderr, ", %s for all hosts, %s for each round of a search",
+                    field_ns(tests, "rings_ns").text, field_ns(tests, "round_ns").text);
+        }
+        fprintf(stderr, "; agents wait %s before each\n", field_ns(api->answer, "lead_ns").text);
+    }
+}
+
 static int run(struct api *api, int count, char *words[], const struct fleet_options *o)
 {
     json_t *body = json_object(), *hosts = json_array();
@@ -196,6 +239,7 @@ static int run(struct api *api, int count, char *words[], const struct fleet_opt
     if (o->ip != 0) {
         json_object_set_new(body, "family", json_integer(o->ip));
     }
+    print_cost(api, o);
     int status = api_ask_json(api, "POST", "/api/v1/audit/runs", body);
     if (status != EXIT_WELL) {
         return status;

@@ -80,11 +80,19 @@ class TestAgain(own_hosts.OwnHosts):
                 break
             self.until(run, ("measuring",), look)
             plan = self.wait(lambda: next((wire.fields(m[0]) for i in range(self.HOSTS) if (m := self.speak(i).get(15))), None), 10, "no plan")
+            self.left(run)
             told.append(self.tell(plan, late))
             self.until(run, ("reading", "judging", "done"))
         self.until(run, ("done",), len(lates))
         results = self.get(f"{RUNS}/{run}/results?limit=1000")["items"]
         return told, {r["host"]: r for r in results if r["check"] == "be.matrix.delay"}
+
+    def left(self, run):
+        """The end of the matrix is known: of this run, and before it began."""
+        cost, now = self.get("/api/v1/audit/cost"), self.get(f"{RUNS}/{run}")
+        if now["state"] == "measuring":
+            self.assertTrue(0 <= now["left_ns"] <= now["stage_ns"] + cost["lead_ns"], (now, cost))
+            self.assertEqual((now["stage_ns"], cost["nics"]), (cost["matrix"]["ns"], self.HOSTS * self.NICS), cost)
 
     def begin_fleet(self):
         self.start(extra=f"audit: {self.write('audit.yaml', 'version: 1' + chr(10))}\n")

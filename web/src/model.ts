@@ -442,10 +442,22 @@ export interface AuditRun {
   hosts: number;
   unanswered: number;
   look: number;
+  left_ns?: number | null; // of the present plan of a matrix or of tests; of this release on
+  stage_ns?: number | null;
   covered?: Record<"sheets" | "cells" | "tests", { done: number; of: number } | null> | null; // when it has ended; of this release on
   not_read: { host: string; reason: string; note: string }[];
   counts?: AuditCounts; // of hosts; when it has ended
   checks?: { check: string; group: string | null; part: string | null; counts: AuditCounts }[];
+}
+
+/** How long an audit takes, at most. Null: not possible in this fleet. */
+export interface AuditCost {
+  hosts: number;
+  nics: number;
+  lead_ns: number;
+  matrix: { ns: number; packets: number } | null;
+  bandwidth: { pairs_ns: number; fabric_ns: number } | null;
+  nccl: { pairs_ns: number; fabric_ns: number; rings_ns: number; round_ns: number } | null;
 }
 
 export interface AuditTests {

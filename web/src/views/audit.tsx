@@ -1,7 +1,7 @@
 // Audit: is each host configured as it should be, and as the others are: the tree of checks, the hosts, what was found and what to do.
 import { useState } from "preact/hooks";
 import { call } from "../api.ts";
-import type { AuditBaseline, AuditCheck, AuditCounts, AuditDiff, AuditNode, AuditResult, AuditRun, AuditStatus, AuditTests, Page, Status } from "../model.ts";
+import type { AuditBaseline, AuditCheck, AuditCost, AuditCounts, AuditDiff, AuditNode, AuditResult, AuditRun, AuditStatus, AuditTests, Page } from "../model.ts";
 import { big } from "../model.ts";
 import { nowNs } from "../now.ts";
 import { useResource } from "../resource.ts";
@@ -42,10 +42,12 @@ export function Audit() {
   );
 }
 
-/** What every NIC with every NIC costs: a round for each partner, 100 ms, or 20 ms where all took longer than two minutes; docs/audit.md. */
-export function matrixCost(nics: number): { seconds: number; packets: number } {
-  const rounds = nics < 2 ? 0 : nics % 2 === 0 ? nics - 1 : nics;
-  return { seconds: rounds * (rounds * 0.1 > 120 ? 0.02 : 0.1), packets: 5 * Math.max(0, nics - 1) };
+/** How far a run is: of the present plan where its end is known, else by what has arrived. */
+export function progress(r: AuditRun): { value: number; max: number; text: string } {
+  const known = r.left_ns != null && r.stage_ns != null && r.stage_ns > 0;
+  const left = known ? `; ${duration(r.left_ns!)} left${r.state === "testing" ? " of this part" : ""}` : "";
+  const text = r.state === "measuring" ? `all pairs of NICs are measured${left}` : r.state === "testing" ? `${r.tests_done ?? 0} of ${r.tests_planned ?? 0} results of tests have arrived${left}` : `${r.hosts - r.unanswered} of ${r.hosts} hosts have answered`;
+  return known ? { value: Math.max(0, r.stage_ns! - r.left_ns!), max: r.stage_ns!, text } : { value: r.hosts - r.unanswered, max: r.hosts, text };
 }
 
 /** What it costs is said before it is started. */
@@ -53,7 +55,7 @@ function Start({ running, again }: { running: AuditRun | undefined; again: () =>
   const [said, setSaid] = useState("");
   const [matrix, setMatrix] = useState(false);
   const [nccl, setNccl] = useState(false);
-  const status = useResource<Status>("status", 30_000);
+  const asked = useResource<AuditCost>("audit/cost", 30_000);
   const send = async (method: "POST" | "DELETE", path: string) => {
     const answer = await call<AuditRun>(method, path, method === "POST" ? { matrix, nccl } : undefined);
     setSaid(answer.ok ? "" : answer.failure.text);
@@ -62,8 +64,9 @@ function Start({ running, again }: { running: AuditRun | undefined; again: () =>
     }
     again();
   };
-  const [hosts, nics] = [status.data?.hosts ?? null, status.data?.watching.nics ?? null];
-  const cost = nics === null ? null : matrixCost(nics);
+  const cost = asked.data;
+  const hosts = cost?.hosts ?? null;
+  const done = running === undefined ? null : progress(running);
   return (
     <div class="card">
       {running === undefined ? (
@@ -76,14 +79,14 @@ function Start({ running, again }: { running: AuditRun | undefined; again: () =>
           <p>What it costs:</p>
           <ul>
             <li>{hosts === null ? "Each host reads" : hosts === 1 ? "1 host reads" : `${hosts} hosts read`} {hosts === null || hosts === 1 ? "its" : "their"} own files, for at most some seconds, at idle priority. No packet is sent. Hosts with a failure are read twice.</li>
-            {matrix && <li>{cost === null ? "Each NIC sends 5 packets to each other one." : `${nics} NICs: ${duration(cost.seconds * 1e9)}, and each sends ${cost.packets} small packets, never more than 2000 a second from one host, or 500 where a job runs.`} NICs that stand out are measured once more.</li>}
-            {nccl && <li>Full load: 24 s for pairs of hosts, 40 s for all together, 11 s for each step of a search. Only on hosts without a job; a job that begins ends the test there within a second.</li>}
+            {matrix && <li>{cost?.matrix == null ? "Each NIC sends 5 packets to each other one." : `${cost.nics} NICs: ${duration(cost.matrix.ns)}, and each sends ${cost.matrix.packets} small packets, never more than 2000 a second from one host, or 500 where a job runs.`} NICs that stand out are measured once more.</li>}
+            {nccl && <li>Full load{cost?.nccl == null ? "" : `: at most ${duration(cost.nccl.pairs_ns)} for pairs of hosts, ${duration(cost.nccl.fabric_ns)} for the fabric, ${duration(cost.nccl.rings_ns)} for all together, ${duration(cost.nccl.round_ns)} for each round of a search; ${duration(cost.lead_ns)} between these. NICs that look slow are tested again`}. Only on hosts without a job; a job that begins ends the test there within a second.</li>}
           </ul>
         </>
       ) : (
         <p>
-          <progress max={running.hosts} value={running.hosts - running.unanswered} aria-label="hosts that have answered" />{" "}
-          {running.state === "measuring" ? "all pairs of NICs are measured" : running.state === "testing" ? `${running.tests_done ?? 0} of ${running.tests_planned ?? 0} results of tests have arrived` : <>{running.hosts - running.unanswered} of {running.hosts} hosts have answered</>}{running.look > 1 ? ", failures are checked once more" : ""}{" "}
+          <progress max={done!.max} value={done!.value} aria-label="how far the audit is" />{" "}
+          {done!.text}{running.look > 1 ? ", failures are checked once more" : ""}{" "}
           <button onClick={() => void send("DELETE", `audit/runs/${running.run}`)}>Stop</button>
         </p>
       )}

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Audit, matrixCost, together } from "../../src/views/audit.tsx";
+import { Audit, progress, together } from "../../src/views/audit.tsx";
 import { open } from "./page.ts";
 
 const counts = (fail: number, unknown: number, pass: number) => ({ fail, unknown, warn: 0, pass, skip: 0 });
@@ -11,7 +11,7 @@ const result = { check: "cfg.pcie.width", host: "h3", subject: "0000:fc:00.0", i
   basis: "", peer: null, note: "", cohort: 0, evidence: [{ fact: "pci.width", subject: "0000:fc:00.0", state: "value", value: "8", source: "/sys/bus/pci/devices" }], remedy: "Reseat the card." };
 const none = { items: [], next: null };
 const answers = {
-  "status": { hosts: 8, watching: { nics: 64 } }, "audit/runs": { items: [run], next: null }, "audit/runs/77": run, "audit/runs/77/nodes": none, "audit/baselines": none,
+  "audit/cost": { hosts: 8, nics: 64, lead_ns: 7e9, matrix: { ns: 6.3e9, packets: 315 }, bandwidth: null, nccl: { pairs_ns: 31.5e9, fabric_ns: 20.1e9, rings_ns: 40.1e9, round_ns: 12e9 } }, "audit/runs": { items: [run], next: null }, "audit/runs/77": run, "audit/runs/77/nodes": none, "audit/baselines": none,
   "audit/runs/77/results?limit=200&status=fail": { items: [result], next: null }, "audit/runs/77/results?limit=200&check=cfg.pcie.width": { items: [result, { ...result, host: "h4", status: "unknown" }], next: null },
   "audit/checks": { items: [{ check: "cfg.pcie.width", title: "each link has the lanes that both ends have", why: "A NIC at half its width moves half.", severity: "block" }], next: null },
 };
@@ -65,13 +65,23 @@ test("a host that nobody looked at this time is one line among the changes", () 
     [["h7", "5 checks: a, b, …", "pass, skip", "unknown"], ["h3", "w", "pass", "fail"], ["h3", "x", "pass", "fail"]]);
 });
 
-test("what an audit costs is said before it is started", async (t) => {
-  assert.deepEqual([matrixCost(64), matrixCost(63).seconds, matrixCost(1), matrixCost(4_000)].map((c) => (typeof c === "number" ? c.toFixed(1) : `${c.seconds.toFixed(1)} ${c.packets}`)), ["6.3 315", "6.3", "0.0 0", "80.0 19995"]);
+test("what an audit costs is told before it is started, as the controller has it", async (t) => {
   const page = open(t, Audit, "#/audit", answers);
   await page.until("8 hosts read their own files");
   assert.ok(!page.text().includes("each sends 315"));
-  page.root.all("input")[0]!.fire("change");
+  const [matrix, nccl] = page.root.all("input");
+  matrix!.fire("change");
   await page.until("64 NICs: 6.30? s, and each sends 315 small packets");
+  nccl!.fire("change");
+  await page.until("at most 31.50? s for pairs of hosts, 20.10? s for the fabric, 40.10? s for all together, 12 s for each round of a search; 7 s between these");
+});
+
+test("how far an audit is: by time where its end is known", () => {
+  const at = (r: object) => Object.values(progress({ ...run, ...r } as unknown as Parameters<typeof progress>[0]));
+  assert.deepEqual(at({ state: "measuring", left_ns: 2e9, stage_ns: 8e9 }), [6e9, 8e9, "all pairs of NICs are measured; 2 s left"]);
+  assert.deepEqual(at({ state: "measuring", left_ns: 9e9, stage_ns: 8e9 }).slice(0, 2), [0, 8e9]); // it has not begun
+  assert.deepEqual(at({ state: "testing", left_ns: 0, stage_ns: 8e9, tests_done: 3, tests_planned: 5 }), [8e9, 8e9, "3 of 5 results of tests have arrived; 0 ns left of this part"]);
+  assert.deepEqual(at({ state: "reading", left_ns: null, stage_ns: null }), [7, 8, "7 of 8 hosts have answered"]);
 });
 
 test("hosts come the worst first, as the server sends them; hosts that are not shown are counted", async (t) => {

@@ -89,6 +89,7 @@ static const struct route {
     {"DELETE", "/api/v1/audit/runs/", ROLE_OPERATOR, api_delete_audit_run},
     {"GET", "/api/v1/audit/hosts/", ROLE_VIEWER, api_get_audit_host, true},
     {"GET", "/api/v1/audit/checks", ROLE_VIEWER, api_get_audit_checks, true},
+    {"GET", "/api/v1/audit/cost", ROLE_VIEWER, api_get_audit_cost, true},
     {"GET", "/api/v1/audit/baselines", ROLE_VIEWER, api_get_audit_baselines, true},
     {"POST", "/api/v1/audit/baselines", ROLE_ADMIN, api_post_audit_baseline},
     {"DELETE", "/api/v1/audit/baselines/", ROLE_ADMIN, api_delete_audit_baseline},

@@ -215,6 +215,7 @@ static int put_row(void *context, const struct store_audit_run *row)
     json_put_uint(j, "hosts", hosts);
     json_put_uint(j, "unanswered", waits);
     json_put_uint(j, "look", runs && run->second ? 2 : 1);
+    api_put_audit_left(call, runs && saved ? run : NULL);
     json_put_bool(j, "matrix", json_is_true(json_object_get(body, "matrix")));
     put_why_not(call, body, "matrix_why");
     put_tests(call, body, runs ? run : NULL);

@@ -108,7 +108,7 @@ static enum audit_status worst_of(const struct audit_found *f)
 
 /* The hosts that this token sees, the worst first; the caller frees them. NULL: out of memory. */
 static struct node_place *in_order(const struct api_call *call, const struct audit_outcome *o,
-                              uint32_t *ret_count)
+                                   uint32_t *ret_count)
 {
     struct node_place *places = calloc(o->count + 1, sizeof(*places));
     uint32_t count = 0;

@@ -75,6 +75,10 @@ void api_post_audit_run(struct api_call *call);
 void api_get_audit_run(struct api_call *call);
 void api_delete_audit_run(struct api_call *call);
 void api_get_audit_checks(struct api_call *call);
+void api_get_audit_cost(struct api_call *call);
+/* left_ns and stage_ns of a run; NULL: it is not running. */
+struct audit_run;
+void api_put_audit_left(struct api_call *call, const struct audit_run *run);
 void api_get_audit_baselines(struct api_call *call);
 void api_post_audit_baseline(struct api_call *call);
 void api_delete_audit_baseline(struct api_call *call);

@@ -14,7 +14,6 @@
 #include "service/controller/fleet/fleet.h"
 
 enum {
-    PACKETS = 5,
     BEATS_AHEAD = 3,
     DSCP_USUAL = 26, /* RoCE's usual DSCP, if none is declared */
     THIN_TOLD = 32   /* facts about lossy paths, per host */
@@ -187,15 +186,15 @@ uint8_t audit_job_dscp(const struct controller *c, const struct audit_run *run)
 }
 
 /* Slow rounds if they do not take too long: they cost a host less. */
-static void fill_times(const struct controller *c, struct matrix_plan *p, int64_t now)
+void audit_matrix_times(struct matrix_plan *p, int64_t begin_ns)
 {
-    p->packets = PACKETS;
+    p->packets = AUDIT_MATRIX_PACKETS;
     p->round_ns = MATRIX_ROUND_NS_USUAL;
     if (matrix_rounds(p) * p->round_ns > MATRIX_PATIENT_NS) {
         p->round_ns = MATRIX_ROUND_NS_LARGE;
     }
-    p->gap_ns = p->round_ns / (2 * PACKETS);
-    p->begin_ns = now + (BEATS_AHEAD * (int64_t)c->config.beat_ms + 1000) * NS_PER_MS;
+    p->gap_ns = p->round_ns / (2 * AUDIT_MATRIX_PACKETS);
+    p->begin_ns = begin_ns;
 }
 
 int audit_matrix_new(struct controller *c, const struct audit_run *run, struct audit_matrix **ret,
@@ -223,7 +222,8 @@ int audit_matrix_new(struct controller *c, const struct audit_run *run, struct a
         const uint64_t before = run->matrix != NULL ? run->matrix->name : (uint64_t)run->id;
         x->name =
             (uint64_t)now > before ? (uint64_t)now : before + 1; /* agents know plans by names */
-        fill_times(c, &x->plan, now);
+        audit_matrix_times(&x->plan,
+                           now + (BEATS_AHEAD * (int64_t)c->config.beat_ms + 1000) * NS_PER_MS);
         x->plan.dscp = audit_job_dscp(c, run);
         wrong = matrix_plan_wrong(&x->plan);
     }

@@ -16,6 +16,7 @@
 /* if the usual rounds would take longer than MATRIX_PATIENT_NS */
 #define MATRIX_ROUND_NS_LARGE (20 * NS_PER_MS)
 #define MATRIX_PATIENT_NS     (120 * NS_PER_S)
+#define AUDIT_MATRIX_PACKETS  5    /* of a NIC in a round */
 #define MATRIX_WAIT_S         60   /* to wait for rows after the last round */
 #define MATRIX_CELLS_KEPT     1024 /* NICs; for larger fleets cells are freed after judging */
 
@@ -58,6 +59,8 @@ struct audit_matrix {
     bool judged, cut;  /* cut: the audit was stopped before all rows arrived */
 };
 
+/* Sets packets and times of a plan for these hosts and rails that begins then. */
+void audit_matrix_times(struct matrix_plan *p, int64_t begin_ns);
 /* Marks members with failures of the matrix as doubted, and sets `measures` for them and for the partners that they need.
  * False: there are none. */
 bool audit_matrix_doubts(struct audit_run *run);
