@@ -370,7 +370,7 @@ class Audit(unittest.TestCase):
     def test_settings_that_name_what_is_not_there_are_refused_with_their_place(self):
         self.cohort(1)
         for text, place in (("version: 1\nchecks:\n  cfg.mem.swop: {off: me}\n", ":3:"), ("version: 1\nchecks:\n  cfg.mem.swap: {of: me}\n", ":3:"),
-                            ("version: 2\n", ":1:"), ("chekcs: {}\n", ":1:"), ("checks:\n  cfg.mem.swap: {fail: 3}\n", ":2:"),
+                            ("version: 2\n", ":1:"), ("chekcs: {}\n", ":1:"), ("matrix: true\n", ":1:"), ("every: 1d\nmatrix: always\n", ":2:"), ("checks:\n  cfg.mem.swap: {fail: 3}\n", ":2:"),
                             ("checks:\n  cfg.pcie.width: {declared: '8'}\n", ":2:"), ("checks: [a]\n", ":1:"), ("a: [\n", ":"),
                             ("cohorts: [h1]\n", ":1:"), ("cohorts:\n  a: h1\n", ":2:"), ("cohorts:\n  a: [h1]\n  b: [h2, h1]\n", ":3:"), ("cohorts:\n  a: []\n", ":2:"),
                             ("checks:\n  cfg.gpu.count:\n    declared: {a: '8',\n      b: '0'}\ncohorts: {a: [h1]}\n", ":4:"),

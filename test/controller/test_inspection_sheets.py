@@ -328,7 +328,7 @@ class TestSheets(own_hosts.OwnHosts):
 
     def test_calendar_and_switches(self):
         """Audits begin by themselves. Their findings become an incident and a metric. Switches end audits, and are shown."""
-        self.settings("every: 3s\n")
+        self.settings("every: 3s\nmatrix: true\n")
         self.start(extra=f"audit: {self.path('audit.yaml')}\n")
         self.join(0)
         run = self.asked(1)
@@ -338,6 +338,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.speak(self.sheet(run, 2, *self.WRONG))
         done = self.done(run)
         self.assertEqual((done["who"], done["whole"], done["off"], done["suspect"]), ("the calendar", True, [], []), done)
+        self.assertIn(done["matrix_why"], ("fleet time is not known", "fewer than two hosts can take part"), "a matrix is tried")
         failed = {r["check"]: r for r in self.get(f"{RUNS}/{run}/results?status=fail&limit=100")["items"]}
         self.assertLessEqual({"node.mounts", "be.link.initialized"}, set(failed))
         self.assertEqual((failed["be.link.initialized"]["interface"], failed["node.mounts"]["interface"]), ("nic0", None))

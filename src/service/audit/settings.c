@@ -263,7 +263,7 @@ static int read_checks(const struct config_node *checks, struct audit_file *f,
 static int read_all(const struct config_node *root, struct audit_file *f,
                     struct config_error *error)
 {
-    static const char *const keys[] = {"version", "young", "checks",  "every",
+    static const char *const keys[] = {"version", "young", "checks",  "every", "matrix",
                                        "returns", "off",   "cohorts", NULL};
     const struct config_node *checks = config_get(root, "checks");
     struct span young = {.ns = (int64_t)(audit_usual.young_s * 1e9)};
@@ -283,6 +283,11 @@ static int read_all(const struct config_node *root, struct audit_file *f,
         r = config_span(root, "every", (struct span){.ns = EVERY_LEAST_NS},
                         (struct span){.ns = EVERY_MOST_NS}, &every, error);
         f->every_ns = every.ns;
+    }
+    r = r < 0 ? r : config_bool(root, "matrix", &f->matrix, error);
+    if (r == 0 && f->matrix && f->every_ns == 0) {
+        r = config_fail(config_get(root, "matrix"), error,
+                        "matrix is of the audits that `every` begins, and there is no `every`");
     }
     if (r == 0 && config_get(root, "returns") != NULL) {
         struct span returns = {0};

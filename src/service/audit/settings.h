@@ -13,6 +13,7 @@
  *     trainers: [gpu-1, "dgx-*"]
  *     storage: ["st-*"]
  *   every: 1d
+ *   matrix: true
  *   returns: 10min
  *   off:
  *     classes: {bandwidth: "anna, 2026-11-20: the fabric is being rebuilt"}
@@ -26,6 +27,7 @@ struct audit_file {
     struct audit_settings settings;
     struct check_setting checks[CHECKS_MAX];
     int64_t every_ns; /* interval of the controller's own audits of the fleet; 0: only on request */
+    bool matrix;      /* these audits measure every NIC with every NIC */
     int64_t
         returns_ns; /* a host that was silent for this long is audited when it returns; 0: never */
     /* who switched audits of the fleet off, and since when; NULL: they are on */

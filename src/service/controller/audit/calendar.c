@@ -69,7 +69,8 @@ static void mind_calendar(struct controller *c)
         (a->attempt_ns != 0 && a->attempt_ns <= utc && utc - a->attempt_ns < every)) {
         return;
     }
-    if (audit_begin(c, &(struct audit_wish){.who = "the calendar"}, &error) < 0) {
+    if (audit_begin(c, &(struct audit_wish){.who = "the calendar", .matrix = a->in_force->matrix},
+                    &error) < 0) {
         controller_say(LOG_ERR, "the calendar's audit can't begin: %s",
                        error.text[0] != 0 ? error.text : "out of memory");
         a->attempt_ns = utc; /* the next try is at the calendar's next time */
