@@ -382,6 +382,18 @@ class Audit(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""), text)
             self.assertIn("audit.yaml" + place, done.stderr)
 
+    def test_the_manual_has_each_key_and_an_example_that_is_taken(self):
+        top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        with open(os.path.join(top, "man", "foliot-audit.yaml.5.scd"), encoding="utf-8") as file:
+            page = file.read()
+        with open(os.path.join(top, "src", "service", "audit", "settings.c"), encoding="utf-8") as file:
+            keys = set(re.findall(r'"(\w+)"', " ".join(re.findall(r"const keys\[\] = \{(.*?)\}", file.read(), re.S))))
+        self.assertLessEqual({"every", "matrix", "fail", "severity", "classes"}, keys)
+        self.assertEqual({key for key in keys if f"*{key}*" not in page}, set())
+        self.cohort(1)
+        done = self.foliot("show", self.sheets, "--config", self.settings(page.split("```")[1].strip() + "\n"))
+        self.assertEqual((done.returncode in (0, 1, 3), done.stderr), (True, ""), done.stderr)
+
     def test_limits_are_tried_on_the_past(self):
         """Limits are tried on the sheets of two days: the output has the hosts that would have failed, and the checks. Nothing
         else changes."""
