@@ -18,6 +18,7 @@ LOCATE = ["src/base", "src/stats", "src/core/fleet/locate*", "bench/locate_world
 PATHS = {
     "alert.": ["src/core/alert", "src/service/alert"],
     "audit.": ["src/core/audit", "src/service/audit", "src/service/inspect", "test/audit", "bench/audit.py", "bench/lab/audit_harm.py", "bench/audit_trials.c", "bench/audit_fleets.c", "bench/audit_matrix.c", "bench/audit_search.c", "bench/audit_outlier.c"],
+    "audit.gpu.": ["src/core/audit/fact*", "src/service/inspect", "src/platform/gpu", "tools/gpu-check", "tools/gpu_facts.py"],
     "audit.sim.tally": ["src/core/audit", "src/core/mesh/peers.c", "bench/audit_tally.c"],
     "audit.lab.tally": ["src/core/audit", "src/service/controller/audit", "src/service/agent/matrix.c", "src/service/inspect/agent.c", "bench/lab/audit_tally.py"],
     "audit.lab.matrix": ["src/core/audit/matrix*", "src/service/controller/audit", "src/service/agent/matrix.c", "bench/lab/audit_matrix.py"],
