@@ -381,11 +381,11 @@ def audit(rows):
             print(f"  {path[len(run):] or '(run)'}: p50 {quantile(times, 0.5):.1f} p99 {quantile(times, 0.99):.1f} ms", file=sys.stderr)
             pages += times
     command = f"load.py audit: {HOSTS} hosts, a sheet of {facts} facts each"
-    note = f"{state['counts']}, {took:.1f} s; beside it /api/v1/status took at most {max(beside):.0f} ms"
+    note = f"{state['counts']}, {took:.1f} s; hosts are read and judged, no matrix and no tests are in this run; beside it /api/v1/status took at most {max(beside):.0f} ms"
     rows.add("audit.controller.cpu_pct", 100 * more, "% of a core", 20, 5, command=command, note=note)
-    rows.add("audit.controller.disk_mb", grown, "MB", 20, 5, command=command, note=f"the store grew by that and by {history:.0f} MB, what it grew by in the minute before: history")
+    rows.add("audit.controller.disk_mb", grown, "MB", 20, 5, command=command, note=f"the store grew by that and by {history:.0f} MB, what it grew by in the minute before: history; no matrix and no tests are in the run")
     rows.add("audit.controller.api_p99_ms", quantile(pages, 0.99), "ms", 50, 10, runs=len(pages), command=command,
-             note="the run, pages of 200 results and hosts")
+             note="the run, pages of 200 results and hosts; no matrix and no tests are in the run")
 
 
 def draw_changes(folder, hosts, count, seed=19):
