@@ -520,7 +520,7 @@ class TestInUse(TestInspection):
         self.assertEqual(found["h1"], ("busy", "busy: a process uses a GPU"), found)
         for host in ("h0", "h2"):
             self.assertEqual(found[host][0], "not_run", found)
-            self.assertIn("enable foliot-perf.socket", found[host][1])
+            self.assertIn("systemctl enable --now foliot-perf.socket", found[host][1])
         os.unlink(self.path("root-h1") + "/proc/911/fd/7")
         os.chmod(self.folder, 0o711)  # the tests run as the user nobody
         os.symlink(self.FOLIOT, self.path("foliot-perf"))

@@ -307,7 +307,8 @@ static void start(struct agent *a)
     if (r < 0) {
         char why[160];
         snprintf(why, sizeof(why),
-                 r == -ENOENT ? "%.100s is not there: enable foliot-inspect.socket" : "%.100s: %s",
+                 r == -ENOENT ? "%.100s is not there: systemctl enable --now foliot-inspect.socket"
+                              : "%.100s: %s",
                  c->inspect, strerror(-r));
         refuse(a, why);
         end_reading(u);

@@ -466,7 +466,8 @@ static void start(struct agent *a, const struct perf_task *s)
             snprintf(why, sizeof(why), "a NIC of this step has left the fleet meanwhile");
         } else {
             snprintf(why, sizeof(why),
-                     r == -ENOENT ? "%.100s is not there: enable foliot-perf.socket" : "%.100s: %s",
+                     r == -ENOENT ? "%.90s is not there: systemctl enable --now foliot-perf.socket"
+                                  : "%.90s: %s",
                      a->config->perf, strerror(-r));
         }
         agent_say(LOG_WARNING, "an audit's test can't begin: %s", why);
