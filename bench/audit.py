@@ -6,6 +6,7 @@ The machines are those of test/audit/machines, made from public documentation. F
 import argparse
 import concurrent.futures
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -45,10 +46,12 @@ def program(*words):
     return json.loads(done.stdout)
 
 
-def side_by_side(work, items):
-    """Runs the work for each item, one for each processor. Only for simulated figures: figures of time need an idle machine."""
+def side_by_side(works):
+    """Does all of this work, {name: function}, one for each processor; what each returns, by name. Not for figures of time: these
+    need an idle machine."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(work, items))
+        begun = {name: pool.submit(work) for name, work in works.items()}
+        return {name: work.result() for name, work in begun.items()}
 
 
 def plant(folder, kind):
@@ -91,12 +94,12 @@ def gate(folder):
     row("gate.passed_unknown", found["passed"], "", 0, runs=found["tried"], note="each blocking rule without its source")
 
 
-def spoiled(folder):
-    def of(kind):
-        root, sheets = plant(folder, kind)
-        return program(os.path.join(build, "bench", "audit_trials"), root, sheets, str(arguments.trials // len(KINDS)), str(KINDS.index(kind) + 1))
+def spoil(folder, kind):
+    root, sheets = os.path.join(folder, kind, "root"), os.path.join(folder, kind, "sheets")
+    return program(os.path.join(build, "bench", "audit_trials"), root, sheets, str(arguments.trials // len(KINDS)), str(KINDS.index(kind) + 1))
 
-    found = side_by_side(of, KINDS)
+
+def spoiled(found):
     trials, results, wrong = (sum(one[what] for one in found) for what in ("trials", "results", "wrong"))
     row("sources.wrong", wrong, "", 0, runs=trials, note=f"{results} results; files, answers of libraries, drivers and agent as files")
 
@@ -204,26 +207,32 @@ def late_ticks(large, library):
             subprocess.run(["chrt", "-i", "0", inspect, "--root", large, "--gpu-library", library, "--deadline", "200", "--mount-deadline", "300"],
                            stdout=subprocess.DEVNULL, check=True)
         beside, took = count() - before, time.monotonic() - begin
-        time.sleep(took)
+        time.sleep(took / 2)
         alone = count() - before - beside
     finally:
         lab("down")
-    row("inspect.late_ticks", beside, "", 0, runs=100, note=f"one agent of a lab of eight, deadlines of 0.2 and 0.3 s; {alone} in the {took:.0f} s after, without")
+    row("inspect.late_ticks", beside, "", 0, runs=100, note=f"one agent of a lab of eight, deadlines of 0.2 and 0.3 s; {alone} in the {took / 2:.0f} s after, without")
 
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that labs and mounts end with their blocks
-SIMULATED = {"fleets": fleets, "bisect": lambda _: bisect(), "tally": lambda _: tally(), "outlier": lambda _: outlier()}
-PARTS = {"spoiled": spoiled, "passive": passive, "matrix": lambda _: matrix(), "gate": gate, "planted": lambda _: planted()}
-if not set(arguments.only or []) <= {*PARTS, *SIMULATED}:
-    sys.exit(f"parts: {' '.join([*PARTS, *SIMULATED])}")
+# Figures of what is named run side by side. Figures of time come after them, one by one.
+COUNTED = {"spoiled": None, "tally": lambda _: tally(), "planted": lambda _: planted(), "outlier": lambda _: outlier(), "fleets": fleets, "bisect": lambda _: bisect()}
+TIMED = {"passive": passive, "matrix": lambda _: matrix(), "gate": gate}
+wanted = set(arguments.only or [*COUNTED, *TIMED])
+if not wanted <= {*COUNTED, *TIMED}:
+    sys.exit(f"parts: {' '.join([*COUNTED, *TIMED])}")
 with tempfile.TemporaryDirectory(prefix="foliot-audit-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as place:
-    if arguments.only and {"fleets", "gate"} & set(arguments.only) and "spoiled" not in arguments.only:
-        plant(place, "roce")
-    for part, measure in PARTS.items():
-        if not arguments.only or part in arguments.only:
+    kinds = KINDS if "spoiled" in wanted else KINDS[:1] if wanted & {"fleets", "gate"} else ()
+    for one in kinds:
+        plant(place, one)
+    works = {f"spoiled {one}": functools.partial(spoil, place, one) for one in kinds if "spoiled" in wanted}
+    works |= {part: functools.partial(measure, place) for part, measure in COUNTED.items() if part in wanted and measure}
+    done = side_by_side(works)
+    if "spoiled" in wanted:
+        spoiled([done[f"spoiled {one}"] for one in kinds])
+    for part, measure in TIMED.items():
+        if part in wanted:
             measure(place)
-        if part == "spoiled":  # its sheets are there
-            side_by_side(lambda one: SIMULATED[one](place), [one for one in SIMULATED if not arguments.only or one in arguments.only])
 target = os.environ.get("FOLIOT_BENCH", os.path.join(build, "bench"))
 os.makedirs(target, exist_ok=True)
 target = os.path.join(target, "audit.json")
