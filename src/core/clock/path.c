@@ -19,7 +19,7 @@
 #define ROUND_NS       (300 * NS_PER_MS)
 #define LATE_SOME      0.1 /* if so many packets wait, others do, too */
 #define FLOOR_NS       (300 * NS_PER_S)
-#define SETTLE_NS      (30 * NS_PER_S) /* two to three times as long as m remembers */
+#define SETTLE_NS      (10 * NS_PER_S) /* as long as m remembers; its first packets are few then */
 #define DELAY_SIGMAS   3 /* of stamps: half of the mean of a few low round trips is not lower */
 
 /* The mean of the lowest fifths; it sorts. */
@@ -153,10 +153,10 @@ static void note_floor(struct path *path, struct nic_time now)
 
 double path_risen_ns(const struct path *path)
 {
-    const bool known = path->known && path->floor_since.ns != 0;
     const double least = fmin(path->floor_ns[0], path->floor_ns[1]);
+    const bool settled = path->floor_since.ns != 0 && isfinite(least);
 
-    return known && isfinite(least) ? path->m_ns + path->ahead_ns - least : 0;
+    return path->known ? path->ahead_ns + (settled ? path->m_ns - least : 0) : 0;
 }
 
 /* Learns the delay of a path from the packets in the ring, when there are enough. If one direction takes longer than the other

@@ -108,11 +108,46 @@ static void a_path_that_rises_unseen_widens_the_bound(void **state)
     free(s);
 }
 
+/* 20 s after the start packets towards one of a host's two NICs take 300 ns longer. So half of its edges take longer, early in
+ * the life of their paths. */
+static void a_path_that_rises_early_widens_the_bound(void **state)
+{
+    double outside = 0, width = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        struct scenario *s = calloc(1, sizeof(*s));
+        assert_non_null(s);
+        scenario_init(s);
+        s->clocks.stamps = STAMPS_SOFTWARE;
+        s->clocks.jitter_ns = 100;
+        s->duration_ns = 25 * NS_PER_S;
+        struct scenario_fault *f = &s->fault[s->fault_count++];
+        scenario_fault_init(f);
+        f->kind = FAULT_DELAY;
+        f->delay_ns = 300;
+        f->at_ns = 20 * NS_PER_S;
+        f->for_ns = 3 * NS_PER_S;
+        f->direction = TOWARDS_DOWN;
+        f->target = (struct scenario_target){.kind = TARGET_NIC, .from = {.host = 1}, .path = -1};
+        bound(s, "clock.statistical.outside_share", 15, 25);
+        bound(s, "clock.statistical.width_ns", 15, 20);
+        struct world *w = play(s, seed);
+        outside += check_value(w, 0) / 4;
+        width += check_value(w, 1) / 4;
+        world_free(w);
+        free(s);
+    }
+    print_message("outside %.6f, width before %.0f ns\n", outside, width);
+    assert_true(outside == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_standing_queue_moves_no_clock),
         cmocka_unit_test(a_path_that_rises_unseen_widens_the_bound),
+        cmocka_unit_test(a_path_that_rises_early_widens_the_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
