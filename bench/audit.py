@@ -9,6 +9,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -99,9 +100,58 @@ def spoil(folder, kind):
     return program(os.path.join(build, "bench", "audit_trials"), root, sheets, str(arguments.trials // len(KINDS)), str(KINDS.index(kind) + 1))
 
 
-def spoiled(found):
+MOODS = ("crash", "hang", "late", *(f"error {code}" for code in (1, 15, 999)))
+LIBRARIES = {"roce": ("FAKE_NVML", "nvidia-ml", "nvml"), "amd": ("FAKE_AMDSMI", "amd-smi", "amdsmi")}
+
+
+def read_by_library(folder, kind, name, mood=None):
+    """Facts and results of host 1, read by a library of our own, beside its peers: {(fact, subject): what}, {(check, subject): result}."""
+    root, sheets = os.path.join(folder, kind, "root"), os.path.join(folder, kind, "sheets")
+    environment = dict(os.environ, **({LIBRARIES[kind][0]: mood} if mood else {}))
+    late = mood is not None and mood.startswith(("hang", "late"))
+    done = subprocess.run([inspect, "--root", root, "--gpu-library", name, "--deadline", "300" if late else "60000"], capture_output=True, check=True, env=environment)
+    own = os.path.join(folder, kind, "own.json")
+    with open(own, "wb") as file:
+        file.write(done.stdout)
+    shown = subprocess.run([foliot, "audit", "show", own, *(os.path.join(sheets, f"h{i}.json") for i in range(2, PEERS + 1)), "--json", "--all"],
+                           capture_output=True, check=False)
+    sheet = json.loads(done.stdout)
+    return {(f["fact"], f["subject"]): (f.get("state"), f.get("value")) for f in sheet["facts"]}, \
+        {(r["check"], r["subject"]): r for r in json.loads(shown.stdout)["results"] if r["host"] == sheet["host"]}
+
+
+def libraries_of(folder, kind):
+    """A library that crashes, hangs, is late or errs in one function, is of an older release, or is absent: what rests on a fact that
+    changed must be unknown, a skip or gone, and nothing may newly fail or warn. Trials, results, and wrong ones."""
+    _, stem, source = LIBRARIES[kind]
+    path = os.path.join(build, "test", "audit", f"lib{stem}-")
+    with open(os.path.join(TOP, "test", "audit", "fake", source + ".c"), encoding="utf-8") as file:
+        functions = re.findall(r"^ANSWER\(\s*(\w+)", file.read(), re.M)
+    well, results = read_by_library(folder, kind, path + "fake.so")
+    checked = wrong = 0
+    trials = [(path + "fake.so", f"{mood} {function}") for mood in MOODS for function in (*functions, "all")]
+    trials += [(path + "less.so", None), ("/nonexistent.so", None), ("libc.so.6", None)]
+    for name, mood in trials:
+        facts, now = read_by_library(folder, kind, name, mood)
+        changed = {key for key, what in well.items() if what != facts.get(key) and key[0].startswith("gpu.")}
+        for key, result in results.items():
+            if changed & {(fact["fact"], fact["subject"]) for fact in result["evidence"]} and result["status"] == "pass":
+                checked += 1
+                if key in now and now[key]["status"] not in ("unknown", "skip"):
+                    wrong += 1
+                    print(kind, name, mood, key, now[key]["status"], now[key]["found"], file=sys.stderr)
+        for key, result in now.items():
+            if result["status"] in ("fail", "warn") and results.get(key, {}).get("status") not in ("fail", "warn"):
+                wrong += 1
+                print(kind, name, mood, key, result["status"], result["found"], file=sys.stderr)
+    return {"trials": len(trials), "results": checked, "wrong": wrong}
+
+
+def spoiled(found, libraries):
+    found = [*found, *libraries]
     trials, results, wrong = (sum(one[what] for one in found) for what in ("trials", "results", "wrong"))
-    row("sources.wrong", wrong, "", 0, runs=trials, note=f"{results} results; files, answers of libraries, drivers and agent as files")
+    row("sources.wrong", wrong, "", 0, runs=trials, note=f"{results} results; files, answers of libraries, drivers and agent as files; "
+        f"{sum(one['trials'] for one in libraries)} with libraries of our own by dlopen that crash, hang, are late, err, lack functions or are absent")
 
 
 def fleets(folder):
@@ -225,11 +275,14 @@ with tempfile.TemporaryDirectory(prefix="foliot-audit-", dir="/dev/shm" if os.ac
     kinds = KINDS if "spoiled" in wanted else KINDS[:1] if wanted & {"fleets", "gate"} else ()
     for one in kinds:
         plant(place, one)
-    works = {f"spoiled {one}": functools.partial(spoil, place, one) for one in kinds if "spoiled" in wanted}
+    works = {}
+    if "spoiled" in wanted:
+        works |= {f"spoiled {one}": functools.partial(spoil, place, one) for one in kinds}
+        works |= {f"library {one}": functools.partial(libraries_of, place, one) for one in LIBRARIES}
     works |= {part: functools.partial(measure, place) for part, measure in COUNTED.items() if part in wanted and measure}
     done = side_by_side(works)
     if "spoiled" in wanted:
-        spoiled([done[f"spoiled {one}"] for one in kinds])
+        spoiled([done[f"spoiled {one}"] for one in kinds], [done[f"library {one}"] for one in LIBRARIES])
     for part, measure in TIMED.items():
         if part in wanted:
             measure(place)

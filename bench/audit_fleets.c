@@ -1,11 +1,10 @@
 /* audit_fleets.c: makes fleets of hosts from one sheet and judges them: audit_fleets SHEET HOSTS RUNS SEED healthy|breaker.
  *
- * healthy: counters, delays, rates, temperatures and memory vary with heavy tails. Nine of ten hosts have counters of a day before;
- * since then some have booted and some have loaded their NICs' driver anew, so counters fell. Some have just booted, with links
- * still down. A third of them is of another batch with another BIOS. Nothing is wrong; it counts fails and warnings of each run.
- * breaker: 20
- * rules, one at a time, that are wrong for every machine of one kind. It counts hosts that fail, and whether the rule is
- * reported as suspect. Prints one line of JSON. */
+ * healthy: counters, delays, rates, temperatures and memory vary with heavy tails. Nine of ten hosts have counters of a day
+ * before; since then some have booted and some have loaded their NICs' driver anew, so counters fell. Some have just booted, with
+ * links still down. A third of them is of another batch with another BIOS. Nothing is wrong; it counts fails and warnings of each
+ * run. breaker: 20 rules, one at a time, that are wrong for every machine of one kind. It counts hosts that fail, and whether the
+ * rule is reported as suspect. Prints one line of JSON. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>

@@ -300,11 +300,11 @@ static void test_mounts_of_the_others(void **state)
             add_mount(w->sheets[i], "/data", "nfs4");
         }
         if (i < 2 || i > 3) { /* of host 2 autofs would mount it */
-            add_mount(w->sheets[i], "/home/all", "nfs4");
+            add_mount(w->sheets[i], "/users/all", "nfs4");
         }
     }
-    add_mount(w->sheets[2], "/home", "autofs");
-    add_mount(w->sheets[3], "/home", "autofs");
+    add_mount(w->sheets[2], "/users", "autofs");
+    add_mount(w->sheets[3], "/users", "autofs");
     add_mount(w->sheets[5], "/mnt/anna", "fuse.sshfs");
     judge(w);
     for (uint32_t i = 0; i < HOSTS; i++) {

@@ -74,7 +74,8 @@ enum {
 struct check {
     const char *id;
     uint8_t group, subject, severity, cost, compare, by;
-    /* of a check that judges results in files, too: the class of an audit's own test; COST_PASSIVE: there is none, or it is `cost` */
+    /* of a check that judges results in files, too: the class of an audit's own test; COST_PASSIVE: there is none, or it is
+     * `cost` */
     uint8_t test_cost;
     uint16_t flags;
     uint16_t each; /* enum fact_id that lists the subjects; FACT_COUNT: the subject is the host */

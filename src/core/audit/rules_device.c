@@ -233,8 +233,8 @@ void rule_symbols(struct judging *j)
     }
 }
 
-/* A link goes down a few times while a host boots, or when its driver is loaded: those don't count. Of a driver that was loaded anew
- * this counter may have grown all the same; the bytes that came have fallen. */
+/* A link goes down a few times while a host boots, or when its driver is loaded: those don't count. Of a driver that was loaded
+ * anew this counter may have grown all the same; the bytes that came have fallen. */
 void rule_flaps(struct judging *j)
 {
     enum { FLAPS_BEGINNING = 3 };

@@ -233,8 +233,8 @@ void rule_setting(struct judging *j)
     }
 }
 
-/* The light on the darkest lane, in 0.1 uW, against that of other modules of the same part: the less, the greater is the number (in
- * thousandths of a decibel). Copper and some modules tell no light. */
+/* The light on the darkest lane, in 0.1 uW, against that of other modules of the same part: the less, the greater is the number
+ * (in thousandths of a decibel). Copper and some modules tell no light. */
 static void compare_light(struct judging *j)
 {
     const struct fact *light = judge_look(j, FACT_NET_MODULE_RX, j->subject);
@@ -294,8 +294,8 @@ void rule_pause(struct judging *j)
     }
 }
 
-/* A block that could not be corrected had at least 16 wrong symbols (RS(544,514), IEEE 802.3 clause 91). Of a good link some lose one
- * or two while so few bits come that these would be above the limit. */
+/* A block that could not be corrected had at least 16 wrong symbols (RS(544,514), IEEE 802.3 clause 91). Of a good link some
+ * lose one or two while so few bits come that these would be above the limit. */
 void rule_error_rate(struct judging *j)
 {
     enum { BITS_OF_LOST = 16 };
