@@ -37,6 +37,11 @@ static struct sender_acked on_taken(struct lane_set *set, struct mono now,
         return (struct sender_acked){0};
     }
     if (acked.chunks > 0) {
+        /* A report can't be on its way for longer than its chunk and itself. If it seems to, a clock was set. */
+        if (back_ns > mono_sub(now, acked.sent).ns) {
+            least_init(&set->back_ns, now);
+            back_ns = 0;
+        }
         scheduler_on_acked(&set->scheduler, now, lane->lane,
                            &(struct scheduler_acked){.chunks = acked.chunks,
                                                      .bytes = acked.bytes,

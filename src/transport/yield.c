@@ -57,6 +57,10 @@ void yield_on_lane(struct lane_set *set, struct mono now, const struct lane_stat
     least_add(&floor->owd_ns, now, span_ns(BUCKET_NS), own_path ? seen->owd_ns : LEAST_NONE);
     least_add(&floor->life_ns, now, span_ns(BUCKET_NS), own_path ? life.ns : LEAST_NONE);
     const int64_t queue_ns = seen->owd_ns - least_get(&floor->owd_ns);
+    if (queue_ns > life.ns) { /* it can't wait for longer than its life: a clock was set */
+        least_init(&floor->owd_ns, now);
+        return;
+    }
     const struct priority_sample sample = {
         .sent = acked->sent,
         .queue_ns = queue_ns > 0 ? queue_ns : 0,

@@ -290,6 +290,44 @@ static void test_priority_beside_bursts(void **state)
     assert_true((double)low.chaos_bytes >= 0.65 * (double)normal.chaos_bytes);
 }
 
+/* A ring on the lab's fabric while clocks are set and lose the fleet's time. Returns its rate, of that without. */
+static double clocks_set(uint64_t seed, uint32_t low_every)
+{
+    struct job_world_config config = bursts();
+    struct job_world_result alone, set;
+
+    config.seed = seed;
+    config.low_every = low_every;
+    config.hosts = 4;
+    config.jobs = config.burst = 0;
+    config.nics = config.comms = config.standbys = 2;
+    config.spines = 4;
+    config.trunk_bps = 50000000;
+    config.queue_ns = 32 * NS_PER_MS;
+    config.poll_ns = 200 * NS_PER_US;
+    config.run_ns = 3 * NS_PER_S;
+    play(&config, &alone);
+    config.fault_mask = 1u << JOB_FAULT_CLOCK;
+    config.fault_gap_ns = 200 * NS_PER_MS;
+    config.fault_ns = NS_PER_MS;
+    play(&config, &set);
+    const double rate = (double)set.chaos_bytes / (double)alone.chaos_bytes;
+    print_message("%llu clocks set: %.3f of the rate without, %llu packets lost\n",
+                  (unsigned long long)set.faults, rate, (unsigned long long)set.lost);
+    assert_true(set.faults >= 10 && alone.lost == 0);
+    assert_int_equal(set.lost, 0);
+    return rate;
+}
+
+/* The times of reports' way back are then of no clock, and lanes that took them for a full way back filled every queue. A job of
+ * low priority took such a time for a queue, and went aside. */
+static void test_clocks_that_are_set(void **state)
+{
+    (void)state;
+    assert_true(clocks_set(1, 0) >= 0.95);
+    assert_true(clocks_set(3, 1) >= 0.9);
+}
+
 #define TRAINS 21
 
 struct flight {
@@ -485,6 +523,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_versions_mixed),
         cmocka_unit_test(test_exchange),
         cmocka_unit_test(test_exchange_then_incast),
+        cmocka_unit_test(test_clocks_that_are_set),
         cmocka_unit_test(test_priority_beside_bursts),
         cmocka_unit_test(test_priority),
         OVER_PAIRS(test_incast),
