@@ -157,7 +157,7 @@ static void fates_that_nobody_knows(void **state)
     assert_int_equal(out->trials_judged, 103);
 }
 
-/* The peer may have forgotten this host while both heard nothing: then it reports no loss of that time, but nothing came either. */
+/* The peer may have forgotten this host while both heard nothing. Then it reports no loss of that time, but nothing came. */
 static void a_silent_peers_first_report_is_no_news(void **state)
 {
     int edge;
@@ -180,8 +180,8 @@ static void a_silent_peers_first_report_is_no_news(void **state)
     assert_float_equal(fates(out).sent[0], 2, 0);
 }
 
-/* Three packets that a path lost while its way was unknown, and that no element can be blamed for. They are remembered by the time
- * when they were sent. */
+/* Three packets that a path lost while its way was unknown: no element can be blamed for them. They are remembered by the time of
+ * sending. */
 static void what_is_lost_on_an_unknown_way(void **state)
 {
     int edge;
