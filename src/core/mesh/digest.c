@@ -265,7 +265,7 @@ static void add_answers(const struct mesh *m, struct mono now, struct round *r)
 
 static void want_told(const struct mesh *m, struct mono now, struct round *r)
 {
-    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+    for (uint32_t i = 0; i < m->told_top; i++) {
         const struct told_path *t = digest_told(m, now, i);
         struct probe_observation o = {.hop_count = t ? t->hop_count : 0};
 
@@ -568,7 +568,7 @@ static struct told_path *place_for(struct mesh *m, struct mono now, struct host_
     struct told_path *spare = NULL, *oldest = NULL;
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+    for (uint32_t i = 0; i < m->told_top; i++) {
         struct told_path *t = &m->told[i];
 
         if (!digest_told(m, now, i)) {
@@ -581,6 +581,9 @@ static struct told_path *place_for(struct mesh *m, struct mono now, struct host_
             count++;
             oldest = !oldest || t->made.ns < oldest->made.ns ? t : oldest;
         }
+    }
+    if (!spare && m->told_top < TOLD_MAX) {
+        spare = &m->told[m->told_top];
     }
     if (count >= TOLD_HOST_MAX || spare) {
         return count < TOLD_HOST_MAX ? spare : oldest;
@@ -630,6 +633,7 @@ static bool keep(struct mesh *m, struct mono now, struct host_id host, struct ni
     }
     const bool news = told.lost > 0 && (!known || t->lost == 0);
     *t = told;
+    m->told_top += t == &m->told[m->told_top];
     m->told_version++;
     m->told_until = mono_add(made, span_ns(TOLD_NS)).ns > m->told_until.ns
                         ? mono_add(made, span_ns(TOLD_NS))

@@ -285,7 +285,7 @@ static void tell_told(const struct mesh *m, struct locate *l, struct mono now, s
 {
     const struct evidence_view in = {.out = false};
 
-    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+    for (uint32_t i = 0; i < m->told_top; i++) {
         const struct told_path *t = digest_told(m, now, i);
         const struct path_half *own = t ? heard_here(m, t) : NULL;
         const struct path_fates trials = own ? evidence_fates(own, now, since, in)
@@ -302,7 +302,7 @@ static void tell_told(const struct mesh *m, struct locate *l, struct mono now, s
 bool mesh_is_told_to_send(const struct mesh *m, struct mono now, struct nic_id nic,
                           struct mono since)
 {
-    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+    for (uint32_t i = 0; i < m->told_top; i++) {
         const struct told_path *t = digest_told(m, now, i);
 
         if (t && nic_id_equal(t->from, nic) && !t->answered && t->lost == 0 &&
@@ -316,7 +316,7 @@ bool mesh_is_told_to_send(const struct mesh *m, struct mono now, struct nic_id n
 int evidence_told_number(const struct mesh *m, struct mono now, struct nic_id from,
                          struct nic_id to, uint8_t path)
 {
-    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+    for (uint32_t i = 0; i < m->told_top; i++) {
         const struct told_path *t = digest_told(m, now, i);
         if (t && !t->answered && t->path == path && nic_id_equal(t->from, from) &&
             nic_id_equal(t->to, to)) {
@@ -340,7 +340,7 @@ void evidence_tell_all(struct mesh *m, struct mono now, struct mono since,
     }
     *asked = (struct locate_asked){now,       since,           view.out,        view.loss,
                                    view.slow, m->told_version, asked->times + 1};
-    for (uint32_t i = 0; i < m->locate_numbers + (wide ? TOLD_MAX : 0); i++) {
+    for (uint32_t i = 0; i < m->locate_numbers + (wide ? m->told_top : 0); i++) {
         locate_trials_clear(l, i); /* most ways have not changed */
     }
     for (int edge = 0; edge < m->edge_capacity; edge++) {

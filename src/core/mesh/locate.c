@@ -127,7 +127,7 @@ static void explained_by_all(const struct mesh *m, struct mono now, struct mono 
         }
         where->edges += any;
     }
-    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+    for (uint32_t i = 0; i < m->told_top; i++) {
         const struct told_path *t = digest_told(m, now, i);
 
         if (t && t->lost > 0 && locate_explains(m->wide, c, m->locate_numbers + i)) {

@@ -308,6 +308,7 @@ static void one_host_fills_its_own_share_only(void **state)
         (void)hear(&probe);
     }
     assert_int_equal(told_count(), 1 + TOLD_HOST_MAX);
+    assert_int_equal(m->told_top, told_count()); /* no search looks further */
 }
 
 /* So many hosts that all room is full: another host's digest gets a place of the host that holds most. */
@@ -321,6 +322,7 @@ static void who_holds_most_makes_room(void **state)
                                         .made = mono_add(now, span_ms(i % 7)),
                                         .path = (uint8_t)i};
     }
+    m->told_top = TOLD_MAX;
     for (uint32_t i = 0; i < TOLD_HOST_MAX / 2; i++) {
         uint32_t its = 0;
         o.path = (uint8_t)i;
