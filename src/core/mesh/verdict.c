@@ -131,7 +131,6 @@ void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
             e->in[p].touched = now;
         }
         if (e->silent) {
-            trial_skip(m, edge); /* if the peer heard nothing either, its masks begin anew */
             mesh_spare_remove(m, edge);
             mesh_verdict_push(
                 m, (struct mesh_verdict){.kind = MESH_PEER_HEARD, .edge = edge, .since = now});

@@ -157,29 +157,6 @@ static void fates_that_nobody_knows(void **state)
     assert_int_equal(out->trials_judged, 103);
 }
 
-/* The peer may have forgotten this host while both heard nothing. Then it reports no loss of that time, but nothing came. */
-static void a_silent_peers_first_report_is_no_news(void **state)
-{
-    int edge;
-
-    (void)state;
-    struct mesh_edge *e = edge_of(1, &edge);
-    struct path_out *out = &e->out[0];
-    e->silent = true;
-    out->trials_judged = 99;
-    for (uint32_t i = 0; i < 6; i++) {
-        sent(out, 100 + i, 600 - 100 * i, true);
-    }
-    verdict_touched(m, now, edge, 0);
-    tell(edge, 105, UINT32_MAX, false);
-    assert_float_equal(fates(out).sent[0], 0, 0);
-    for (uint32_t i = 6; i < 9; i++) {
-        sent(out, 100 + i, 800 - 100 * i, true);
-    }
-    tell(edge, 108, UINT32_MAX, false);
-    assert_float_equal(fates(out).sent[0], 2, 0);
-}
-
 /* Three packets that a path lost while its way was unknown: no element can be blamed for them. They are remembered by the time of
  * sending. */
 static void what_is_lost_on_an_unknown_way(void **state)
@@ -517,7 +494,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(fates_are_counted_once, begin, end),
         cmocka_unit_test_setup_teardown(fates_that_nobody_knows, begin, end),
         cmocka_unit_test_setup_teardown(what_is_on_its_way_is_not_lost, begin, end),
-        cmocka_unit_test_setup_teardown(a_silent_peers_first_report_is_no_news, begin, end),
         cmocka_unit_test_setup_teardown(what_is_lost_on_an_unknown_way, begin, end),
         cmocka_unit_test_setup_teardown(fates_are_forgotten, begin, end),
         cmocka_unit_test_setup_teardown(death_and_life_are_counted_in_touches, begin, end),
