@@ -23,7 +23,7 @@ static int print_json(void)
     json_put_string(&j, "kind", "audit-checks");
     json_put_array(&j, "checks");
     for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
-        check_put(&j, check_at(i));
+        catalogue_check_put(&j, check_at(i));
     }
     json_put_end(&j);
     json_put_end(&j);
@@ -155,7 +155,7 @@ int audit_explain(const struct audit_options *o, const char *id)
         const char *all;
         size_t size;
         json_writer_init(&j, TEXT_MAX);
-        check_put(&j, c);
+        catalogue_check_put(&j, c);
         if (json_writer_finish(&j, &all, &size) == 0) {
             fwrite(all, 1, size, stdout);
         }

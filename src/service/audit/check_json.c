@@ -58,7 +58,7 @@ static void put_only_where(struct json_writer *j, const struct check_applies *wh
     json_put_end(j);
 }
 
-void check_put(struct json_writer *j, const struct check *c)
+void catalogue_check_put(struct json_writer *j, const struct check *c)
 {
     char text[CHECK_COMPARES_SIZE];
 

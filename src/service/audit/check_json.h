@@ -10,4 +10,4 @@ const char *check_compares(const struct check *c, char text[CHECK_COMPARES_SIZE]
 /* "passive, its test bandwidth": its cost class, and the class of the test that an audit makes for it. */
 const char *check_costs(const struct check *c, char text[CHECK_COMPARES_SIZE]);
 /* An object without a key. */
-void check_put(struct json_writer *j, const struct check *c);
+void catalogue_check_put(struct json_writer *j, const struct check *c);

@@ -455,7 +455,7 @@ void api_get_audit_checks(struct api_call *call)
     json_put_object(j, NULL);
     json_put_array(j, "items");
     for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
-        check_put(j, check_at(i));
+        catalogue_check_put(j, check_at(i));
     }
     json_put_end(j);
     json_put_null(j, "next");

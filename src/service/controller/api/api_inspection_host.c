@@ -99,9 +99,10 @@ static int by_worst(const void *left, const void *right)
 /* The worst of all its marks, as audit_found_worst() has it: fast, for all hosts of a fleet are put in order for each page. */
 static enum audit_status worst_of(const struct audit_found *f)
 {
-    enum audit_status worst = AUDIT_FAIL;
-    while (worst < AUDIT_SKIP && strchr(f->marks, audit_status_mark(worst)) == NULL) {
-        worst++;
+    enum audit_status worst = AUDIT_SKIP;
+    for (const char *mark = f->marks; *mark != '\0'; mark++) {
+        const enum audit_status status = audit_mark_status(*mark);
+        worst = status < worst ? status : worst;
     }
     return worst;
 }
