@@ -63,7 +63,7 @@ static void spread_add(struct lane_delay *delay, struct mono now, const int64_t 
     }
 }
 
-uint32_t delay_quantile(const struct lane_delay *delay, enum lane_stage stage, double q)
+uint32_t lane_delay_quantile(const struct lane_delay *delay, enum lane_stage stage, double q)
 {
     const int64_t units = delay->spread != NULL
                               ? histogram_quantile(&delay->spread->stages[stage].head, q)

@@ -614,7 +614,7 @@ void in_misfit(struct lane_set *set);
 void delay_on_chunk(struct lane_set *set, struct mono now, uint32_t lane,
                     const struct lane_chunk *chunk, const struct io_stamp *stamp);
 /* Of the last seconds, ns; JOB_PAGE_NS_NONE: none. */
-uint32_t delay_quantile(const struct lane_delay *delay, enum lane_stage stage, double q);
+uint32_t lane_delay_quantile(const struct lane_delay *delay, enum lane_stage stage, double q);
 void delay_free(struct lane_set *set);
 /* The part of STATE with delays. */
 void delay_report(const struct lane_set *set, uint32_t lane, struct lane_state_lane *ret);
