@@ -91,6 +91,7 @@ struct locate_case {
     uint8_t state;   /* enum locate_state */
     uint8_t count;   /* of elements */
     bool alike;      /* no observer can tell them apart; false: not yet */
+    bool single;     /* only one path with trials crosses it, so that path alone may be at fault */
     uint32_t total;  /* number of possible elements, also those without room */
     /* Likeliest first. Named: elements[0] is it, or one of those that nobody can distinguish from it. */
     struct locate_element elements[LOCATE_ONE_OF];

@@ -269,6 +269,7 @@ static void fill(struct locate *l, struct locate_case *c, const struct explanati
     const struct suspect *e = &l->suspects[x->elements[index]];
 
     c->class = e->class;
+    c->single = e->observed == 1;
     c->count = 0;
     c->total = 0;
     c->alike = false;

@@ -136,6 +136,12 @@ static bool some_way_unknown(const struct mesh *m, struct evidence_view view)
     return false;
 }
 
+/* A router may treat one flow badly. So a share that is lost on the only path through an element is no proof against the element. */
+static bool is_flow(const struct locate_case *c)
+{
+    return c->single && c->share <= EVIDENCE_SHARE_ALL;
+}
+
 void suspect_set(const struct mesh *m, struct mesh_location *where, const struct way_chain *chain,
                  const struct locate_case *c, const struct locate_element *first, bool sure,
                  struct evidence_view view)
@@ -143,8 +149,9 @@ void suspect_set(const struct mesh *m, struct mesh_location *where, const struct
     const struct named best = name_of(chain, first, view);
     const bool named =
         c->state == LOCATE_NAMED || (c->state == LOCATE_ENDED && c->named.ns != MONO_NEVER.ns);
-    uint32_t missing = c->total > c->count ? 1 : 0;
+    uint32_t missing = c->total > c->count || is_flow(c) ? 1 : 0;
 
+    sure = sure && !is_flow(c);
     where->key = best.key;
     where->suspect = sure ? best.element : element_unknown();
     if (sure || best.key == 0 || !view.out) {

@@ -446,6 +446,25 @@ static void two_gray_trunks_are_no_leaf(void **state)
     }
 }
 
+static bool gray_to_4(const struct way *w)
+{
+    return w->to == 4 && prng_below(&f.prng, 4) == 0;
+}
+
+/* At one leaf a host has one path to a NIC. If that path loses a share, nothing tells the NIC from the flow. */
+static void a_single_path_is_known_to_be_one(void **state)
+{
+    (void)state;
+    for (uint32_t leaves = 1; leaves <= 3; leaves += 2) {
+        fabric_new(9, leaves, 2, (struct host_id){0});
+        only_from_0();
+        play(20, none);
+        play(12, gray_to_4);
+        assert_int_equal(locate_case_count(f.locate), 1);
+        assert_int_equal(locate_case_get(f.locate, 0)->single, leaves == 1);
+    }
+}
+
 static bool to_1_and_2(const struct way *w)
 {
     return w->to == 1 || w->to == 2;
@@ -860,6 +879,7 @@ int main(void)
         cmocka_unit_test(a_liar_hides_no_fault),
         cmocka_unit_test(two_gray_trunks_are_no_leaf),
         cmocka_unit_test(two_hosts_that_are_cut_off_are_twins),
+        cmocka_unit_test(a_single_path_is_known_to_be_one),
         cmocka_unit_test(what_is_lost_everywhere_is_nobodys_fault),
         cmocka_unit_test(what_is_lost_within_a_moment_is_nobodys_fault),
         cmocka_unit_test(bursts_everywhere_are_nobodys_fault),
