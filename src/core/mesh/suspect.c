@@ -136,7 +136,7 @@ static bool some_way_unknown(const struct mesh *m, struct evidence_view view)
     return false;
 }
 
-/* A router may treat one flow badly. So a share that is lost on the only path through an element is no proof against the element. */
+/* A router may treat one flow badly. So a share that is lost on the only path through an element is no proof against it. */
 static bool is_flow(const struct locate_case *c)
 {
     return c->single && c->share <= EVIDENCE_SHARE_ALL;
