@@ -690,6 +690,44 @@ class Audit(unittest.TestCase):
             json.dump(self.inspect("--root", self.root), file)
         return {(r["check"], r["subject"]): r["status"] for r in self.results()}
 
+    # ---- machines of other kinds ----
+
+    # What isn't a pass or a skip on a healthy host of each kind: its sources are of other devices, and none of it blocks a host.
+    OTHERS = {
+        "cpu": {},
+        "vm": {("cfg.time.hwstamp", "warn")},
+        "reload": {},
+        "efa": {("cfg.fw.nic", "unknown"), ("cfg.fw.psid", "unknown"), ("be.link.drops", "unknown"), ("cfg.time.hwstamp", "warn")},
+        "irdma": {("be.link.drops", "unknown"), ("be.roce.ecn", "unknown"), ("be.roce.cnp", "unknown"), ("be.roce.tclass", "unknown")},
+    }
+
+    def test_healthy_hosts_of_other_kinds(self):
+        """Five hosts of a kind: without GPUs, virtual, with a driver that was loaded anew, with EFA, with Intel's NICs."""
+        for kind, expected in self.OTHERS.items():
+            with self.subTest(kind):
+                for number in range(1, 6):
+                    root = os.path.join(self.folder, f"{kind}{number}")
+                    machine.build(root, machine.files(kind, number))
+                    with open(os.path.join(self.sheets, f"{number}.json"), "w", encoding="utf-8") as file:
+                        json.dump(self.inspect("--root", root), file)
+                    shutil.rmtree(root)
+                results = self.results()
+                self.assertEqual({r["host"] for r in results}, {f"{kind}{number}" for number in range(1, 6)})
+                self.assertEqual({(r["check"], r["status"]) for r in results if r["status"] not in ("pass", "skip")}, set(expected))
+                self.assertFalse([r for r in results if r["status"] == "unknown" and r["severity"] == "block"])
+
+    def test_one_bad_host_of_another_kind(self):
+        """A host without GPUs has lost a quarter of its memory: that check fails on it, and nothing else does anywhere."""
+        for number in range(1, 7):
+            root = os.path.join(self.folder, f"cpu{number}")
+            tree = machine.files("cpu", number)
+            if number == 4:
+                tree["/proc/meminfo"] = tree["/proc/meminfo"].replace(b"1056426312", b"792319734")
+            machine.build(root, tree)
+            with open(os.path.join(self.sheets, f"{number}.json"), "w", encoding="utf-8") as file:
+                json.dump(self.inspect("--root", root), file)
+        self.assertEqual({(r["host"], r["check"]) for r in self.results() if r["status"] == "fail"}, {("cpu4", "cfg.mem.size")})
+
     # ---- routes of an InfiniBand subnet, from opensm's files ----
 
     def routes(self, links=None, tables=None, conf="dump_files_dir /var/log/sm\n", folder="/var/log/sm", age_s=0):

@@ -297,6 +297,7 @@ const struct check catalogue_software[CATALOGUE_SOFTWARE] = {
      .fail = 1e+09,
      .warn = 10,
      .unit = "us",
+     .applies = {FACT_OS_VIRTUAL, "0", false, "a virtual machine: the host of it decides"},
      .title = "no deep idle state is enabled",
      .why = "Waking takes longer than a small message takes over the fabric.",
      .remedy = "cpupower idle-set -D 10, or processor.max_cstate=1",
