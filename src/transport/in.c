@@ -20,7 +20,6 @@
 #define REPORT_COPIED_LATE LANE_LARGE_SLOTS
 #define REPORT_SOON_SIZE                                                                           \
     65536 /* done, up to this size: the next may be here already, and both are reported together */
-#define REPORT_NS (200 * NS_PER_US)
 /* for small ones to this machine: their senders are done already */
 #define REPORT_HERE_NS NS_PER_MS
 #define REPORT_RTTS    4 /* round trips of the NIC, for small ones over a queue pair; */

@@ -52,7 +52,9 @@
 #define COPY_CELL_SIZE                                                                             \
     (8192 + 256) /* for lanes over queue pairs: 8 KiB of payload and its headers */
 /* at most this between two looks of the watch, while the set is polled */
-#define LOOK_NS  500000
+#define LOOK_NS 500000
+#define REPORT_NS                                                                                  \
+    (200 * NS_PER_US) /* a report that its sender may wait for is sent within this time */
 #define EMPTY_NS 2000 /* after all lanes had nothing: large messages take longer than this */
 /* a lane that brought something within this time is looked at each time */
 #define BUSY_NS     1000000
@@ -448,7 +450,7 @@ void lane_set_lost(struct lane_set *set, struct mono now, uint32_t lane, enum la
 enum lane_reason set_reason(int r);
 void lane_set_act(struct lane_set *set, struct mono now);
 /* Serves the sets that have something to write and are not polled. The caller must hold no set's lock. */
-void lane_set_attend(struct transport *t, struct mono now);
+void lane_set_attend(struct transport *t);
 /* Does the set need that? Under the lock. */
 void lane_set_note_unattended(struct lane_set *set);
 /* Up to this size a sender's message is copied once it is written: then it doesn't wait for the report, which may come with our
@@ -580,6 +582,10 @@ void out_start_lanes(struct lane_set *set, struct mono now);
 void out_connect(struct lane_set *set, struct mono now, const struct watch_action *action);
 /* Sends chunks while lanes have room. True: posts took long, so what came since `now` should be read before the next ones. */
 bool out_pump(struct lane_set *set, struct mono now);
+/* The time from sending a chunk to its report. `now` may be older than the read of the report, or than the chunk: if the time
+ * seems negative or less than least_ns, it is taken anew. */
+struct span out_life(const struct lane_set *set, struct mono now, struct mono sent,
+                     int64_t least_ns);
 void out_openings(struct lane_set *set, struct mono now);
 /* If it is connected: sends HELLO. */
 void out_handshake(struct lane_set *set, struct mono now, uint32_t lane);

@@ -426,17 +426,18 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
         watch_look(set->watch, now);
     }
     bool more = send_and_report(set, now, all, set->reads != before);
-    for (struct mono at = now; more && mono_sub(at, now).ns < TURNS_NS;) {
+    struct mono at = now;
+    while (more && mono_sub(at, now).ns < TURNS_NS) {
         const uint64_t reads = set->reads;
         at = set->transport->io->now(set->transport->io);
         set->polls++;
         exchange(set, at, false, false);
         more = send_and_report(set, at, false, set->reads != reads);
     }
-    comm_closings(set, now);
-    lane_set_act(set, now);
+    comm_closings(set, at);
+    lane_set_act(set, at);
     if (set->reads == before) {
-        set->empty_at = now;
+        set->empty_at = at;
         set->empty_polls++;
     }
     lane_set_note_unattended(set);
@@ -472,8 +473,9 @@ void lane_set_note_unattended(struct lane_set *set)
     }
 }
 
-/* Locks are only tried: a thread that holds one serves that set. */
-void lane_set_attend(struct transport *t, struct mono now)
+/* Locks are only tried: a thread that holds one serves that set. The time is read for each set, under its lock: the caller's call
+ * or another set may have taken milliseconds. */
+void lane_set_attend(struct transport *t)
 {
     uint64_t bits = __atomic_load_n(&t->unattended, __ATOMIC_RELAXED);
 
@@ -490,7 +492,7 @@ void lane_set_attend(struct transport *t, struct mono now)
                 continue;
             }
             if (pthread_mutex_trylock(&set->lock) == 0) {
-                lane_set_progress(set, now, false);
+                lane_set_progress(set, t->io->now(t->io), false);
                 again = again || set->unattended;
                 pthread_mutex_unlock(&set->lock);
             } else {

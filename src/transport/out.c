@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "transport/internal.h"
+#include "transport/lane_pair.h"
 #include "wire/crc32c.h"
 
 #define QUICK_SIZE  LANE_EAGER_SIZE_MAX
@@ -17,15 +18,24 @@
 #define HEDGE_TIMES 8
 #define HEDGE_RTTS  3 /* as the kernel measures them; a chunk isn't late before its queue is, */
 #define HEDGE_HEARD (20 * NS_PER_MS) /* if the peer's kernel was heard within this time */
-/* What came is read and reported again after posts that took so long: a report is sent within this time, too. */
-#define POSTS_NS (200 * NS_PER_US)
+/* What came is read and reported again after posts that took so long. */
+#define POSTS_NS REPORT_NS
 
 /* -- the receiver's reports ------------------------------------------------------------------- */
 
-/* by_itself: the report came over the lane that it is about. */
+struct span out_life(const struct lane_set *set, struct mono now, struct mono sent,
+                     int64_t least_ns)
+{
+    struct io *io = set->transport->io;
+    const struct span life = mono_sub(now, sent);
+
+    return life.ns >= least_ns && life.ns >= 0 ? life : mono_sub(io->now(io), sent);
+}
+
+/* by_itself: the report came over the lane that it is about. back_ns: 0 from the lane on that shows that a clock was set. */
 static struct sender_acked on_taken(struct lane_set *set, struct mono now,
                                     const struct lane_state_lane *lane, bool by_itself,
-                                    int64_t back_ns)
+                                    int64_t *back_ns)
 {
     struct sender_acked acked = {0};
     const int r = sender_on_state(set->sender, now, lane, &acked);
@@ -37,10 +47,12 @@ static struct sender_acked on_taken(struct lane_set *set, struct mono now,
         return (struct sender_acked){0};
     }
     if (acked.chunks > 0) {
-        /* A report can't be on its way for longer than its chunk and itself. If it seems to, a clock was set. */
-        if (back_ns > mono_sub(now, acked.sent).ns) {
+        const struct span life = out_life(set, now, acked.sent, *back_ns);
+        /* A report can't be on its way for longer than its chunk and itself. If it seems to, a clock was set. One that was set by
+         * less than that isn't found: the way back then counts up to the chunk's life. */
+        if (*back_ns > life.ns) {
             least_init(&set->back_ns, now);
-            back_ns = 0;
+            *back_ns = 0;
         }
         scheduler_on_acked(&set->scheduler, now, lane->lane,
                            &(struct scheduler_acked){.chunks = acked.chunks,
@@ -48,10 +60,10 @@ static struct sender_acked on_taken(struct lane_set *set, struct mono now,
                                                      .sent = acked.sent,
                                                      .load = acked.load,
                                                      .alone = acked.alone,
-                                                     .back_ns = back_ns});
+                                                     .back_ns = *back_ns});
         repath_on_acked(&set->traffic.repath, lane->lane, acked.chunks);
         gain_on_acked(&set->traffic.gain, now, acked.bytes);
-        watch_on_acked(set->watch, now, lane->lane, acked.chunks, mono_sub(now, acked.sent),
+        watch_on_acked(set->watch, now, lane->lane, acked.chunks, life,
                        scheduler_backlog(&set->scheduler, lane->lane), by_itself);
     }
     return acked;
@@ -87,12 +99,12 @@ static int64_t late_back(struct lane_set *set, struct mono now, const struct lan
 void out_on_state(struct lane_set *set, struct mono now, uint32_t lane,
                   const struct lane_report *report)
 {
-    const int64_t back_ns = late_back(set, now, report);
+    int64_t back_ns = late_back(set, now, report);
     char text[PEER_TEXT];
 
     for (uint32_t k = 0; k < report->lane_count; k++) {
         const struct lane_state_lane *seen = &report->lanes[k];
-        const struct sender_acked acked = on_taken(set, now, seen, seen->lane == lane, back_ns);
+        const struct sender_acked acked = on_taken(set, now, seen, seen->lane == lane, &back_ns);
         traffic_on_lane(set, now, seen->lane, seen);
         yield_on_lane(set, now, seen, &acked);
     }
@@ -337,20 +349,26 @@ static int pick(struct lane_set *set, struct mono now, const struct sender_chunk
     return together >= 0 ? together : scheduler_pick(&set->scheduler, now, chunk->length, choice);
 }
 
-/* A post to a NIC takes well below a microsecond. On soft-RoCE it takes the time of the chunk: the processor of the caller sends
- * its packets. All chunks that lanes have room for would take milliseconds in which the peer hears nothing, and has nothing more
- * to send: the ends would carry in turns. */
-static bool posts_take_long(const struct lane_set *set, struct mono since)
+/* Returns the time that this took, ns; over TCP 0. A post to a NIC takes well below a microsecond. On soft-RoCE it takes the time
+ * of the chunk: the processor of the caller sends its packets. All chunks that lanes have room for would take milliseconds in
+ * which the peer hears nothing, and has nothing more to send: the ends would carry in turns. */
+static int64_t write_timed(struct lane_set *set, struct mono now, uint32_t lane,
+                           const struct sender_chunk *chunk, struct lane_chunk *header)
 {
     struct io *io = set->transport->io;
+    const struct stream *stream = set->streams[lane];
+    const bool posts = stream->qp != NULL && lane_pair_writes(stream, stream->qp);
+    const struct mono began = posts ? io->now(io) : now;
 
-    return set->posted && mono_sub(io->now(io), since).ns >= POSTS_NS;
+    write_chunk(set, now, lane, chunk, header);
+    return posts ? mono_sub(io->now(io), began).ns : 0;
 }
 
 bool out_pump(struct lane_set *set, struct mono now)
 {
     struct sender_chunk chunk;
     struct lane_chunk header;
+    int64_t posts_ns = 0;
 
     for (;;) {
         if (!sender_waiting(set->sender)) { /* small messages show no rates: no look at the lanes */
@@ -382,7 +400,7 @@ bool out_pump(struct lane_set *set, struct mono now)
         yield_on_sent(set, now, (uint32_t)lane, chunk.length);
         scheduler_on_bound(&set->scheduler, now, (uint32_t)lane);
         struct outgoing *copied = copies_take(set, now, &chunk);
-        write_chunk(set, now, (uint32_t)lane, &chunk, &header);
+        posts_ns += write_timed(set, now, (uint32_t)lane, &chunk, &header);
         if (copied != NULL) {
             copies_fill(set, chunk.comm, chunk.message, chunk.source, chunk.size, copied);
         }
@@ -390,7 +408,7 @@ bool out_pump(struct lane_set *set, struct mono now)
         if (set->scheduler.slow && paced == 0) {
             (void)sender_double(set->sender, (uint32_t)lane);
         }
-        if (posts_take_long(set, now)) {
+        if (posts_ns >= POSTS_NS) {
             return true;
         }
     }

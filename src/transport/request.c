@@ -184,7 +184,7 @@ int transport_send(struct transport_comm *comm, const void *data, size_t size, i
     }
     r = leave(comm, r);
     /* data that came is reported after the call that it was for */
-    lane_set_attend(comm->set->transport, now);
+    lane_set_attend(comm->set->transport);
     return r;
 }
 
@@ -303,7 +303,7 @@ int transport_test(struct transport_request *request, bool *ret_done, size_t *re
     }
     r = leave(comm, r);
     if (now.ns != 0) {
-        lane_set_attend(t, now);
+        lane_set_attend(t);
     }
     return r;
 }

@@ -42,11 +42,11 @@ void yield_on_lane(struct lane_set *set, struct mono now, const struct lane_stat
                    const struct sender_acked *acked)
 {
     struct yield_lane *own = &set->yield.lanes[seen->lane];
-    const struct span life = mono_sub(now, acked->sent);
 
     if (!wanted(set) || acked->chunks == 0) {
         return;
     }
+    struct span life = out_life(set, now, acked->sent, 0);
     goodput_on_arrived(&set->yield.goodput, now, acked->bytes, life, set->yield.paced != 0);
     if (seen->owd_ns == LANE_OWD_UNKNOWN) {
         return;
@@ -57,6 +57,7 @@ void yield_on_lane(struct lane_set *set, struct mono now, const struct lane_stat
     least_add(&floor->owd_ns, now, span_ns(BUCKET_NS), own_path ? seen->owd_ns : LEAST_NONE);
     least_add(&floor->life_ns, now, span_ns(BUCKET_NS), own_path ? life.ns : LEAST_NONE);
     const int64_t queue_ns = seen->owd_ns - least_get(&floor->owd_ns);
+    life = out_life(set, now, acked->sent, queue_ns);
     if (queue_ns > life.ns) { /* it can't wait for longer than its life: a clock was set */
         least_init(&floor->owd_ns, now);
         return;

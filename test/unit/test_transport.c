@@ -1093,6 +1093,174 @@ static void what_came_early_is_reported_at_once(void **state)
     pair_close(&pair);
 }
 
+/* One small message, which the receiver has reported: the sender reads that at its next look. */
+static void send_reported(struct pair *pair)
+{
+    static uint8_t from[8], to[8];
+    struct transport_request *send, *receive;
+    bool done = false;
+
+    assert_int_equal(transport_receive(pair->in, to, sizeof(to), 0, false, NULL, &receive), 0);
+    assert_int_equal(transport_send(pair->out, from, sizeof(from), 0, NULL, &send), 0);
+    poll_until(receive);
+    assert_int_equal(transport_test(send, &done, NULL), 0);
+    assert_true(done);
+    for (int k = 0; k < 20; k++) { /* nobody waits for that report */
+        skip_ms(1);
+        (void)transport_serve(pair->receiver.transport, (struct mono){0});
+    }
+}
+
+static void look(struct pair *pair, int64_t older_ns)
+{
+    struct lane_set *set = pair->out->set;
+    struct io *io = pair->sender.transport->io;
+
+    pthread_mutex_lock(&set->lock);
+    lane_set_progress(set, (struct mono){io->now(io).ns - older_ns}, true);
+    pthread_mutex_unlock(&set->lock);
+}
+
+/* A thread had no processor between its look at the clock and its read, and another one sent meanwhile: by the time of the call
+ * the chunk's life is negative. No clock was set. */
+static void an_old_time_sets_no_clock(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    struct lane_set *set = pair.out->set;
+    struct yield_floor *floor = &set->yield.floors[0];
+    pair.sender.transport->config.priority = PRIORITY_LOW;
+    set->scheduler.one_way = false;
+    send_reported(&pair);
+    look(&pair, 0);
+    const int64_t back_ns = least_get(&set->back_ns), owd_ns = least_get(&floor->owd_ns);
+    assert_int_not_equal(back_ns, LEAST_NONE);
+    assert_int_not_equal(owd_ns, LEAST_NONE);
+    send_reported(&pair);
+    assert_int_not_equal(scheduler_unacked(&set->scheduler), 0);
+    look(&pair, 100 * NS_PER_MS);
+    assert_int_equal(scheduler_unacked(&set->scheduler), 0);
+    assert_true(least_get(&set->back_ns) <= back_ns);
+    assert_true(least_get(&floor->owd_ns) <= owd_ns);
+    assert_true(least_get(&floor->life_ns) >= 0);
+    set->scheduler.one_way = true;
+    pair_close(&pair);
+}
+
+/* Sends a small message by one of these lanes, and adds its arrival to the report. Returns the lane. */
+static uint32_t send_by(struct pair *pair, uint32_t lanes, struct lane_report *report)
+{
+    static const uint8_t from[8];
+    struct lane_set *set = pair->out->set;
+    const uint32_t present = set->present;
+    struct transport_request *send;
+    struct sender_lane_info info;
+    bool done = false;
+
+    set->present &= lanes;
+    assert_int_equal(transport_send(pair->out, from, sizeof(from), 0, NULL, &send), 0);
+    assert_int_equal(transport_test(send, &done, NULL), 0);
+    assert_true(done);
+    set->present = present;
+    for (uint32_t lane = 0; lane < LANES; lane++) {
+        sender_lane_info(set->sender, lane, &info);
+        if ((lanes >> lane & 1) != 0 && info.chunks > 0) {
+            report->lanes[report->lane_count++] = (struct lane_state_lane){
+                .lane = (uint16_t)lane,
+                .state = LANE_ACTIVE,
+                .epoch = info.epoch,
+                .taken = info.sent,
+                .owd_ns = LANE_OWD_UNKNOWN,
+                .owd_min_ns = LANE_OWD_UNKNOWN,
+            };
+            return lane;
+        }
+    }
+    fail();
+    return 0;
+}
+
+/* The way back of a report on two lanes seems half a second long. The first one's chunk is younger, so a clock was set. Then it
+ * is no way back for the second lane, either, whose chunk is older. */
+static void a_false_way_back_counts_for_no_lane(void **state)
+{
+    struct lane_report old_first = {0}, report = {.comm = LANE_COMM_NONE};
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    struct lane_set *set = pair.out->set;
+    struct io *io = pair.sender.transport->io;
+    set->scheduler.one_way = false;
+    send_reported(&pair);
+    look(&pair, 0);
+    const uint32_t old = send_by(&pair, UINT32_MAX, &old_first);
+    trouble_skipped_ns += NS_PER_S;
+    (void)send_by(&pair, ~(1u << old), &report);
+    report.lanes[report.lane_count++] = old_first.lanes[0];
+    report.now.ns = io->stamp(io).at.ns - NS_PER_S / 2;
+    pthread_mutex_lock(&set->lock);
+    assert_int_not_equal(least_get(&set->back_ns), LEAST_NONE);
+    set->scheduler.lanes[old].back_ns = 0;
+    out_on_state(set, io->now(io), old, &report);
+    assert_int_equal(sender_loads(set->sender)[old].chunks, 0);
+    assert_true(set->scheduler.lanes[old].back_ns < (double)NS_PER_MS);
+    set->scheduler.one_way = true;
+    pthread_mutex_unlock(&set->lock);
+    pair_close(&pair);
+}
+
+static uint64_t chunks_of(const struct lane_set *set)
+{
+    uint64_t chunks = 0;
+
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        chunks += set->sent[lane].chunks;
+    }
+    return chunks;
+}
+
+/* Posts of an earlier call don't count: a call that began a while ago sends all that lanes have room for. */
+static void posts_of_an_earlier_call_cost_no_turn(void **state)
+{
+    enum { SIZE = 300000, COUNT = 4 }; /* they wait for their receives */
+    static uint8_t from[SIZE], to[COUNT][SIZE];
+    struct transport_request *sends[COUNT], *receives[COUNT];
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    struct lane_set *set = pair.out->set;
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &sends[i]), 0);
+        assert_non_null(sends[i]);
+    }
+    hear_of_receives(&pair);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(transport_receive(pair.in, to[i], SIZE, 0, false, NULL, &receives[i]), 0);
+    }
+    for (int k = 0; k < 20; k++) {
+        skip_ms(1);
+        (void)transport_serve(pair.receiver.transport, (struct mono){0});
+    }
+    const uint32_t polls = set->polls;
+    const uint64_t chunks = chunks_of(set);
+    trouble_slowed = true;
+    set->posted = true;
+    look(&pair, NS_PER_MS);
+    set->posted = false;
+    trouble_slowed = false;
+    assert_true(chunks_of(set) >= chunks + COUNT);
+    assert_int_equal(set->polls - polls, 1);
+    for (int i = 0; i < COUNT; i++) {
+        finish(&pair, sends[i]);
+        finish(&pair, receives[i]);
+    }
+    pair_close(&pair);
+}
+
 static void housekeeping_thread_does_it_alone(void **state)
 {
     struct pair pair;
@@ -1196,6 +1364,9 @@ int main(void)
         cmocka_unit_test(bounce_slots_are_given_back),
         cmocka_unit_test(what_came_early_is_reported_at_once),
         cmocka_unit_test(what_nobody_polls_goes_with_the_next_call),
+        cmocka_unit_test(an_old_time_sets_no_clock),
+        cmocka_unit_test(a_false_way_back_counts_for_no_lane),
+        cmocka_unit_test(posts_of_an_earlier_call_cost_no_turn),
         cmocka_unit_test(housekeeping_thread_does_it_alone),
     };
 
