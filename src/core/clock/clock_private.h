@@ -294,6 +294,7 @@ struct clock {
     enum clock_fault disrupted_by;
     struct nic_time hold_since;
     int merge_ticks;
+    double part_ns; /* where edges to another part of the fleet agree */
     /* consecutive ticks in which most edges' bounds exclude the own map */
     int offset_out, rate_out;
 

@@ -48,6 +48,18 @@ static bool shows_step(const struct clock *c, const struct clock_edge *e)
            fabs(edge_shift(e->raw_low, e->level_ns)) > disturbance_step_limit(c);
 }
 
+/* It shows a step to the same side as step_ns, at least half as large, and stamps allow it. So neither a liar's value nor a queue
+ * counts for what others show. */
+static bool shows_as_much(const struct clock *c, const struct clock_edge *e)
+{
+    if (!shows_step(c, e)) {
+        return false;
+    }
+    const double off = edge_shift(e->raw_low, e->level_ns);
+    return off * c->step_ns > 0 && fabs(off) >= fabs(c->step_ns) / 2 &&
+           contain_allows(e, e->level_ns + off);
+}
+
 /* The error of this member by each edge, sorted, in c->values. Levels are slow, so after a step they still have their values from
  * before. */
 static int sorted_shifts(struct clock *c, double limit, int *ret_out, int *ret_possible)
@@ -114,7 +126,7 @@ void disturbance_part(struct clock *c)
     clock_acquire_again(c);
 }
 
-/* This member is off: nearly all edges show it, on one side, in two consecutive ticks. They are to more peers than may lie. */
+/* This member is off: nearly all edges show it, on one side, in two consecutive ticks. More peers than may lie show as much. */
 bool disturbance_find_step(struct clock *c)
 {
     const double limit = disturbance_step_limit(c);
@@ -134,10 +146,13 @@ bool disturbance_find_step(struct clock *c)
     const int least = c->peers_chosen < 5 ? (c->peers_chosen < 3 ? 3 : c->peers_chosen) : 5;
     const double low = count > 0 ? c->values[count / 5] : 0,
                  high = count > 0 ? c->values[count - 1 - count / 5] : 0;
-    note_apart(c, c->live < least && count > c->liars_max && 2 * out > count &&
-                      (low > limit || high < -limit));
-    if (count < least || 5 * out < 4 * count || !(low > limit || high < -limit) ||
-        consensus_peers(c, shows_step) <= c->liars_max) {
+    const bool aside = low > limit || high < -limit;
+    /* each edge shows at least so much, and at most a fifth lie */
+    c->step_ns = low > 0 ? high : low;
+    note_apart(c, c->live < least && 2 * out > count && aside &&
+                      consensus_peers(c, shows_step) > c->liars_max);
+    if (count < least || 5 * out < 4 * count || !aside ||
+        consensus_peers(c, shows_as_much) <= c->liars_max) {
         if (c->step_ticks > 0) { /* it looked like a step, but was none */
             calm_ends(c);
         }
@@ -148,8 +163,6 @@ bool disturbance_find_step(struct clock *c)
     if (c->step_ticks == 0) {
         c->step_sudden = c->now.ns - c->calm_since.ns >= CALM_NS && c->calm_ticks >= CALM_TICKS;
     }
-    /* each edge shows at least so much, and at most a fifth lie */
-    c->step_ns = low > 0 ? high : low;
     return ++c->step_ticks >= STEP_TICKS;
 }
 
@@ -161,7 +174,7 @@ bool disturbance_vouched(const struct clock *c)
 /* Edges to one peer are between the same two clocks. So with any number of them a single peer can't show whose clock stepped. */
 static bool peers_prove(const struct clock *c)
 {
-    return consensus_peers(c, shows_step) >= PROVING_PEERS;
+    return consensus_peers(c, shows_as_much) >= PROVING_PEERS;
 }
 
 /* Decides whether the clock can have stepped. It did not if it was off before, if it is off by as much all the time, or if a
@@ -236,6 +249,16 @@ static bool is_apart(const struct clock *c, const struct clock_edge *e)
            fabs(e->raw_ns) > noise_high_ns(&c->noise);
 }
 
+static bool near_part(const struct clock *c, double raw_ns)
+{
+    return fabs(raw_ns - c->part_ns) < fmax(2000, 0.1 * fabs(c->part_ns));
+}
+
+static bool is_of_part(const struct clock *c, const struct clock_edge *e)
+{
+    return is_apart(c, e) && near_part(c, e->raw_ns);
+}
+
 /* Two parts of the fleet meet again: many edges are off by the same amount. They are to more peers than may lie. */
 void disturbance_merge(struct clock *c, struct nic_time now)
 {
@@ -246,18 +269,17 @@ void disturbance_merge(struct clock *c, struct nic_time now)
             c->values[count++] = c->edges[i].raw_ns;
         }
     }
-    if (count <= c->liars_max || MERGE_SHARE * count < c->track_peers ||
-        consensus_peers(c, is_apart) <= c->liars_max) {
+    if (count <= c->liars_max || MERGE_SHARE * count < c->track_peers) {
         c->merge_ticks = 0;
         return;
     }
     const int keep = (4 * count + 4) / 5;
-    const double theta = shortest_half(c->values, count, keep);
     int agree = 0;
+    c->part_ns = shortest_half(c->values, count, keep);
     for (int i = 0; i < count; i++) {
-        agree += fabs(c->values[i] - theta) < fmax(2000, 0.1 * fabs(theta));
+        agree += near_part(c, c->values[i]);
     }
-    if (agree < keep || agree <= c->liars_max) {
+    if (agree < keep || consensus_peers(c, is_of_part) <= c->liars_max) {
         c->merge_ticks = 0;
         return;
     }
