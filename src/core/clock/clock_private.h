@@ -488,9 +488,9 @@ bool consensus_boasts(const struct clock_edge *e); /* the peer claims an impossi
 double park_limit(const struct clock *c, const struct clock_edge *e);
 double clock_stray_ns(const struct clock *c);
 void consensus_count(struct clock *c);
-/* Behind full queues edges show no time for long. If that holds for a quarter of them or more, the others may be an island: they
- * drift away together, and none of them sees it. Returns the number of silent edges, with `of` of each, ascending, in c->values;
- * 0: there are too few. */
+/* Behind full queues edges show no time for long. If that holds for a quarter of them or more, to more peers than may lie, the
+ * others may be an island: they drift away together, and none of them sees it. Returns the number of silent edges, with `of` of
+ * each, ascending, in c->values; 0: there are too few. */
 int consensus_silent(const struct clock *c, double (*of)(const struct clock_edge *e));
 /* The number of peers with an edge for which `does` is true. Edges to one peer are between the same two clocks, so one suffices,
  * and any number of them is one neighbour. */

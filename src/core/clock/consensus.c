@@ -97,18 +97,22 @@ static void find_regained(struct clock *c)
 
 int consensus_silent(const struct clock *c, double (*of)(const struct clock_edge *e))
 {
-    int usable = 0, silent = 0;
+    int usable = 0, silent = 0, peers = 0;
 
+    for (int i = 0; i < c->capacity; i++) {
+        c->order[i] = 0;
+    }
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
         if (edge_usable(c, e) && !e->config.witness && e->level_known) {
             usable++;
             if (e->hush_s >= SILENT_S) {
                 sample_insert(c->values, (size_t)silent++, of(e));
+                peers += c->order[e->leader]++ == 0;
             }
         }
     }
-    return silent > c->liars_max && ISLAND * silent >= usable ? silent : 0;
+    return peers > c->liars_max && ISLAND * silent >= usable ? silent : 0;
 }
 
 static double gap2_of(const struct clock_edge *e)
@@ -237,7 +241,7 @@ bool consensus_boasts(const struct clock_edge *e)
 
 static void update_scale(struct clock *c)
 {
-    int count = 0;
+    int count = 0, peers = 1;
 
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
@@ -247,14 +251,17 @@ static void update_scale(struct clock *c)
     }
     c->level_q75_ns = count > 0 ? quantile(c->values, count, 0.75) : 0;
     c->scale_own_ns = count > 0 ? quantile(c->values, count, 0.5) : 0;
-    count = 0;
-    c->values[count++] = c->scale_own_ns;
+    c->values[0] = c->scale_own_ns;
     for (int i = 0; i < c->capacity; i++) {
-        if (edge_usable(c, &c->edges[i]) && !c->edges[i].config.witness) {
-            c->values[count++] = c->edges[i].peer.scale_ns;
+        c->order[i] = 0;
+    }
+    for (int i = 0; i < c->capacity; i++) {
+        const struct clock_edge *e = &c->edges[i];
+        if (edge_usable(c, e) && !e->config.witness && c->order[e->leader]++ == 0) {
+            c->values[peers++] = e->peer.scale_ns; /* each tells the same on all its edges */
         }
     }
-    c->scale_ns = quantile(c->values, count, 0.5);
+    c->scale_ns = quantile(c->values, peers, 0.5);
     count = 0;
     for (int i = 0; i < c->capacity; i++) {
         if (takes_part(c, &c->edges[i]) && c->edges[i].info_mean > 0) {

@@ -199,6 +199,37 @@ static void edges_to_one_liar_move_no_map(void **state)
     }
 }
 
+static double hush_of(const struct clock_edge *e)
+{
+    return e->hush_s;
+}
+
+/* It holds back all its packets. That makes no island of the others. It claims that its edges scatter. Its levels stand out all
+ * the same, and are parked. */
+static void edges_to_one_liar_are_one_peer(void **state)
+{
+    struct clock *c = beside_a_liar();
+
+    (void)state;
+    calm(c, 1, 0);
+    for (int i = 0; i < c->capacity; i++) {
+        c->edges[i].hush_s = i >= HONEST ? 2 : 0;
+        c->edges[i].level_ns = i >= HONEST ? 20000 : 10;
+        c->edges[i].in_gate = true;
+        c->edges[i].peer.scale_ns = i >= HONEST ? 6500 : 10;
+    }
+    assert_int_equal(consensus_silent(c, hush_of), 0);
+    consensus_gather(c, now);
+    assert_true(c->scale_ns == 10);
+    consensus_levels(c, now, 0.05);
+    for (int i = 0; i < c->capacity; i++) {
+        assert_true(c->edges[i].parked == (i >= HONEST));
+    }
+    c->edges[0].hush_s = 2; /* an honest peer, too */
+    assert_int_equal(consensus_silent(c, hush_of), FALSE_EDGES + 1);
+    clock_free(c);
+}
+
 /* With few edges a member can't prove who stepped. That it hears none but one that may lie is no reason to give up its place. */
 static void two_edges_to_one_liar_part_nobody(void **state)
 {
@@ -694,6 +725,7 @@ int main(void)
         cmocka_unit_test(one_peer_proves_no_step),
         cmocka_unit_test(edges_to_one_peer_prove_no_step_beside_another),
         cmocka_unit_test(edges_to_one_liar_move_no_map),
+        cmocka_unit_test(edges_to_one_liar_are_one_peer),
         cmocka_unit_test(two_edges_to_one_liar_part_nobody),
         cmocka_unit_test(levels_of_one_liar_move_no_map),
         cmocka_unit_test(an_edge_that_followed_a_step_gets_its_level_back),
