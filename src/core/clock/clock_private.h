@@ -441,7 +441,7 @@ void path_take_round(struct clock *c, struct path *path, const struct packet *p,
 void path_learn_m(const struct clock *c, const struct clock_edge *e, struct path *path,
                   const double score[2], const int count[2]);
 /* By how much the path takes longer than at its shortest in the last 5 to 10 minutes, halved like m: so much of theta may be the
- * longer direction. While that isn't known: in the last second or two. */
+ * longer direction. While the shortest isn't known, only what was added in the last second or two counts. */
 double path_risen_ns(const struct path *path);
 /* Once a second: checks whether the path's floor still holds. */
 void path_close_window(struct clock *c, struct clock_edge *e, struct path *path,
