@@ -10,6 +10,7 @@ enum {
     BASES_KNOWN = 24, /* in memory, of all kinds */
     BASES_TRIED = 4,  /* per body: machines of a fleet are of few products */
     BASES_MAX = 16,   /* rows of one kind and run, without retired ones */
+    BASES_ALONE = 8,  /* of so many on, those of one host alone are retired: others have the rest */
     ALONE_MAX = 512,  /* a body that is this small alone has no base; bytes */
     BASE_SIZE_MAX = 4 << 20
 };
@@ -57,7 +58,7 @@ static struct alike_base *use(struct store *s, uint32_t i)
     return bases;
 }
 
-/* Takes the body. The base that was not used for the longest time leaves a full memory. */
+/* Takes the body. The base that was not used for the longest time leaves a full memory. A retired one is the next to leave. */
 static int add(struct store *s, const struct alike_base *b)
 {
     struct alike *const a = &s->alike;
@@ -70,8 +71,10 @@ static int add(struct store *s, const struct alike_base *b)
     if (a->count == BASES_KNOWN) {
         drop(s, a->count - 1);
     }
-    a->bases[a->count] = *b;
-    use(s, a->count++);
+    a->bases[a->count++] = *b;
+    if (b->kind[0] != '\0') {
+        use(s, a->count - 1);
+    }
     return 0;
 }
 
@@ -127,7 +130,7 @@ static int count_rows(struct store *s, const struct alike_of *of)
 }
 
 /* Retires the bases of this kind that have no other host's body beside them. They stay as long as a body is beside them, and no
- * further body is packed beside them. So a host whose bodies are like no other's holds one base of a kind, not all of them. */
+ * further body is packed beside them. So a host whose bodies are like no other's holds half of the places, not all of them. */
 static int retire(struct store *s, const struct alike_of *of)
 {
     int r = sql_write(s);
@@ -216,8 +219,11 @@ static int pack_unlike(struct store *s, const struct alike_of *of, const void *b
 {
     struct alike *const a = &s->alike;
     const bool large = a->alone.size > ALONE_MAX && size <= BASE_SIZE_MAX;
-    const int r = large && of->run == 0 ? retire(s, of) : 0; /* in a run each host has one body */
-    const int rows = r < 0 ? r : large ? count_rows(s, of) : BASES_MAX;
+    int rows = large ? count_rows(s, of) : BASES_MAX;
+    if (large && rows >= BASES_ALONE && of->run == 0) { /* in a run each host has one body */
+        const int r = retire(s, of);
+        rows = r < 0 ? r : count_rows(s, of);
+    }
     if (rows < BASES_MAX) {
         return rows < 0 ? rows : add_base(s, of, bytes, size, base);
     }
@@ -247,15 +253,22 @@ int alike_pack(struct store *s, const struct alike_of *of, const void *bytes, si
 
 /* ---- unpacking ---- */
 
+/* a->count: it isn't in memory. */
+static uint32_t place_of(const struct alike *a, int64_t base)
+{
+    uint32_t i = 0;
+    while (i < a->count && a->bases[i].id != base) {
+        i++;
+    }
+    return i;
+}
+
 int alike_unpack(struct store *s, int64_t base, const void *bytes, size_t size, size_t limit,
                  struct message_buffer *ret)
 {
     struct alike *const a = &s->alike;
-    uint32_t i = 0;
     int r = 0;
-    while (base != 0 && i < a->count && a->bases[i].id != base) {
-        i++;
-    }
+    uint32_t i = base != 0 ? place_of(a, base) : 0;
     if (base != 0 && i == a->count) {
         sqlite3_stmt *q =
             sql_prepare(s, &r, "SELECT id, kind, run, body FROM alike WHERE id = ?", "i", base);
@@ -265,9 +278,11 @@ int alike_unpack(struct store *s, int64_t base, const void *bytes, size_t size, 
         if (r <= 0) {
             return r < 0 ? r : -EUCLEAN;
         }
-        i = 0;
+        i = place_of(a, base);
     }
-    const struct message_buffer *const beside = base != 0 ? &use(s, i)->body : NULL;
+    const struct message_buffer *const beside = base == 0                     ? NULL
+                                                : a->bases[i].kind[0] == '\0' ? &a->bases[i].body
+                                                                              : &use(s, i)->body;
     r = message_unpack_alike(beside, bytes, size, limit, ret);
     return r == -EBADMSG || r == -EMSGSIZE ? -EUCLEAN : r;
 }
