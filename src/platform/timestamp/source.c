@@ -330,6 +330,18 @@ const char *time_source_clocksource(const struct time_source *s)
     return s->clocksource;
 }
 
+bool clocksource_is_slow(const char *name)
+{
+    static const char *const slow[] = {"", "hpet", "acpi_pm", "jiffies"};
+
+    for (size_t i = 0; i < sizeof(slow) / sizeof(*slow); i++) {
+        if (strcmp(name, slow[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const char *time_source_boot_id(const struct time_source *s)
 {
     return s->boot_id;

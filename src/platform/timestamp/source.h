@@ -62,6 +62,8 @@ void time_source_pass(struct time_source *s, int64_t *ret_raw_ns, int64_t *ret_c
 bool time_source_lab_bracket(struct time_source *s, uint32_t nic, struct node_bracket *ret_bracket);
 /* The kernel's clock source ("tsc"), and the boot id (36 characters): for state that is valid only with both. */
 const char *time_source_clocksource(const struct time_source *s);
+/* True of those that the kernel takes when it has given up a better one: hpet, acpi_pm, jiffies; and of "", which isn't known. */
+bool clocksource_is_slow(const char *name);
 const char *time_source_boot_id(const struct time_source *s);
 
 /* Only the conversion, for tests: sandwiches in, stamps out. */

@@ -182,6 +182,7 @@ struct agent {
     size_t transmitted_count;
     uint32_t bad[HOST_NIC_MAX][PROBE_ERROR_COUNT]; /* not yet given to the node */
     uint64_t bad_total[PROBE_ERROR_COUNT];
+    struct mono bad_last[PROBE_ERROR_COUNT];
     struct mono old_key_used; /* last packet that came with the older of two keys */
     uint32_t peer_key[256];   /* newest key id of a peer, by the peer's NIC id modulo 256 */
 
@@ -267,6 +268,8 @@ bool agent_address_on_packet(struct agent *a, const struct agent_receive *r);
 
 void agent_round(struct agent *a);
 void agent_drain_actions(struct agent *a);
+/* Counts a packet that is refused. */
+void agent_refused(struct agent *a, uint32_t local, enum probe_error error);
 /* Sets the timer for the next round. The error of timerfd_settime. */
 MUST_CHECK int agent_arm(struct agent *a);
 void agent_depart(struct agent *a); /* sends the queued packets of all NICs: takes up to 4 ms */

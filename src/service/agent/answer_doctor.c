@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define OF_LATE_MINUTES 10
+#define OF_LATE_NS      (OF_LATE_MINUTES * 60 * NS_PER_S)
+
 struct check {
     const char *name, *result;
     char expected[160], found[200], advice[200];
@@ -69,8 +72,7 @@ static void check_clock(struct agent *a, struct json_writer *j)
     const bool known = answer_member_report(a, member, &r);
     struct check source = check_of("clocksource", "tsc, or another source that the kernel trusts");
     snprintf(source.found, sizeof(source.found), "%s", time_source_clocksource(a->source));
-    if (strcmp(time_source_clocksource(a->source), "hpet") == 0 ||
-        strcmp(time_source_clocksource(a->source), "acpi_pm") == 0) {
+    if (clocksource_is_slow(time_source_clocksource(a->source))) {
         source.result = "warn";
         snprintf(source.advice, sizeof(source.advice),
                  "the kernel gave up the TSC: readings cost microseconds (dmesg has the reason)");
@@ -95,7 +97,12 @@ static void check_clock(struct agent *a, struct json_writer *j)
         snprintf(residuals.found, sizeof(residuals.found),
                  "typical level %.0f ns, statistical bound %.0f ns, %d of %d edges parked",
                  r.scale_ns, r.statistical_ns, r.edges_parked, r.edges);
-        residuals.result = r.edges_parked * 3 > r.edges ? "warn" : "ok";
+        if (r.edges_parked * 3 > r.edges) {
+            residuals.result = "warn";
+            snprintf(residuals.advice, sizeof(residuals.advice),
+                     "`foliot clock` lists the parked edges: a clock, a NIC or a path of theirs is "
+                     "off");
+        }
     }
     put_check(j, &residuals);
     struct check limit = check_of("edge-limit", "most edges bound their clocks within edge_limit");
@@ -113,6 +120,12 @@ static void check_clock(struct agent *a, struct json_writer *j)
     put_check(j, &limit);
 }
 
+/* Was a packet refused for this within the last minutes? What was before is over: a key rotation, an upgrade, a stray packet. */
+static bool refused_of_late(const struct agent *a, enum probe_error error)
+{
+    return a->bad_total[error] > 0 && mono_sub(a->now, a->bad_last[error]).ns < OF_LATE_NS;
+}
+
 static void check_packets(struct agent *a, struct json_writer *j)
 {
     struct check bad = check_of("bad-packets", "no packet is refused");
@@ -121,16 +134,24 @@ static void check_packets(struct agent *a, struct json_writer *j)
     struct check versions = check_of("versions", "all agents speak a version that this one reads");
     uint64_t total = 0;
     uint32_t silent = 0, edges = 0;
+    bool of_late = false;
     for (uint32_t i = 0; i < PROBE_ERROR_COUNT; i++) {
         total += a->bad_total[i];
+        of_late = of_late || refused_of_late(a, i);
     }
     snprintf(bad.found, sizeof(bad.found), "%llu refused, %llu of them with a wrong tag",
              (unsigned long long)total, (unsigned long long)a->bad_total[PROBE_ERROR_TAG]);
-    bad.result = total > 0 ? "warn" : "ok";
+    if (of_late) {
+        bad.result = "warn";
+        snprintf(bad.advice, sizeof(bad.advice),
+                 "`foliot status --json` has the count of each reason (packets); some in the last "
+                 "%d minutes",
+                 OF_LATE_MINUTES);
+    }
     put_check(j, &bad);
     snprintf(keys.found, sizeof(keys.found), "%u keys; %llu packets under an unknown one",
              a->keys.count, (unsigned long long)a->bad_total[PROBE_ERROR_KEY]);
-    if (a->bad_total[PROBE_ERROR_KEY] > 0) {
+    if (refused_of_late(a, PROBE_ERROR_KEY)) {
         keys.result = "warn";
         snprintf(keys.advice, sizeof(keys.advice),
                  "copy the newest key file to every host and reload");
@@ -155,7 +176,11 @@ static void check_packets(struct agent *a, struct json_writer *j)
              "own version %d; %llu newer, %llu older packets refused", PROBE_VERSION,
              (unsigned long long)a->bad_total[PROBE_ERROR_VERSION_NEWER],
              (unsigned long long)a->bad_total[PROBE_ERROR_VERSION_OLDER]);
-    versions.result = a->bad_total[PROBE_ERROR_VERSION_OLDER] > 0 ? "warn" : "ok";
+    if (refused_of_late(a, PROBE_ERROR_VERSION_OLDER)) {
+        versions.result = "warn";
+        snprintf(versions.advice, sizeof(versions.advice),
+                 "upgrade the agents whose version is older: foliot-controller hosts lists them");
+    }
     put_check(j, &versions);
 }
 
@@ -173,10 +198,15 @@ static void check_rest(struct agent *a, struct json_writer *j)
     put_check(j, &capabilities);
     struct recorder_report report = {0};
     recorder_report_get(a->recorder, &report);
-    if (a->recorder == NULL || report.error != 0) {
+    if (a->recorder == NULL && a->config->record_bytes_max == 0) {
+        recorder.result = "skip";
+        snprintf(recorder.found, sizeof(recorder.found), "switched off (record_mib 0)");
+    } else if (a->recorder == NULL || report.error != 0) {
         recorder.result = "warn";
+        snprintf(recorder.advice, sizeof(recorder.advice), "make room in %.100s",
+                 a->config->state_dir);
         snprintf(recorder.found, sizeof(recorder.found), "nothing is recorded: %s",
-                 a->recorder == NULL ? "switched off or no room" : strerror(report.error));
+                 a->recorder == NULL ? "the agent's log has the reason" : strerror(report.error));
     } else {
         snprintf(recorder.found, sizeof(recorder.found), "%lld s, %lld KiB",
                  (long long)((a->now.ns - report.oldest.ns) / NS_PER_S),

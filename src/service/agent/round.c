@@ -16,6 +16,13 @@ enum {
 
 /* ---- in ---- */
 
+void agent_refused(struct agent *a, uint32_t local, enum probe_error error)
+{
+    a->bad[local][error]++;
+    a->bad_total[error]++;
+    a->bad_last[error] = a->now;
+}
+
 static void take_packet(struct agent *a, uint32_t local, const struct endpoint_received *p)
 {
     struct agent_receive *r = &a->received[a->received_count];
@@ -26,8 +33,7 @@ static void take_packet(struct agent *a, uint32_t local, const struct endpoint_r
         error = PROBE_ERROR_SIZE;
     }
     if (error != PROBE_OK) {
-        a->bad[local][error]++;
-        a->bad_total[error]++;
+        agent_refused(a, local, error);
         return;
     }
     r->event.local = local;

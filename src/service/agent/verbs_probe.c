@@ -462,8 +462,7 @@ static bool decode(struct agent *a, uint32_t local, const struct rdma_ud_packet 
     agent_pair_addresses(a, local, &a->config->more[index], own, from);
     const enum probe_error error = agent_pair_decode(a, packet->bytes, packet->size, from, ret);
     if (error != PROBE_OK) {
-        a->bad[local][error]++;
-        a->bad_total[error]++;
+        agent_refused(a, local, error);
         return false;
     }
     return ret->type == PROBE_UD && nic_id_equal(ret->dst, own_nic(a, local)) &&
