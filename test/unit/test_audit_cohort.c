@@ -290,6 +290,33 @@ static void add_mount(struct sheet *s, const char *place, const char *kind)
     add(s, FACT_MOUNT_ANSWERS, place, "1");
 }
 
+/* Of several places the worst counts; what jobs and containers mount is no host's fault. */
+static void test_mounts_the_worst_counts(void **state)
+{
+    struct world *w = begin();
+
+    for (int i = 0; i < HOSTS; i++) {
+        if (i != 3 && i != 4) { /* two of seven: a warning */
+            add_mount(w->sheets[i], "/apps", "nfs4");
+        }
+        if (i != 3) {
+            add_mount(w->sheets[i], "/data", "nfs4");
+        }
+        if (i != 5) { /* it is idle */
+            add_mount(w->sheets[i], "/gcs", "fuse.gcsfuse");
+            add_mount(w->sheets[i], "/var/lib/kubelet/plugins/nfs/globalmount", "nfs4");
+        }
+    }
+    judge(w);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        assert_int_equal(list_of(w, i)->status, i == 3   ? AUDIT_FAIL
+                                                : i == 4 ? AUDIT_WARN
+                                                         : AUDIT_PASS);
+    }
+    assert_string_equal(list_of(w, 3)->found, "/data is not mounted");
+    done(w);
+}
+
 /* A mount that most hosts have is missed where it isn't there: also on a host without any. One of a single host is nothing. */
 static void test_mounts_of_the_others(void **state)
 {
@@ -412,6 +439,7 @@ int main(void)
                                        cmocka_unit_test(test_limits_of_a_site),
                                        cmocka_unit_test(test_many_incidents_are_nobodys),
                                        cmocka_unit_test(test_mounts_of_the_others),
+                                       cmocka_unit_test(test_mounts_the_worst_counts),
                                        cmocka_unit_test(test_light_of_modules),
                                        cmocka_unit_test(test_declared_by_cohort)};
 

@@ -517,6 +517,34 @@ static void test_second_look_without_an_answer(void **state)
     sheet_free(garbled);
 }
 
+/* The list of mounts fails at both looks. A mount that hung at the first one is gone at the second: it takes nothing from the list. */
+static void test_what_left_a_list_that_fails(void **state)
+{
+    struct sheet *one = sheet_of(1);
+    const struct check *check = check_by_id("node.mounts");
+    struct check_setting settings[CHECKS_MAX] = {0};
+    struct audit_settings all = audit_usual;
+    const struct audit_failure first[] = {{check, 0, ""}, {check, 0, "/data"}};
+    const bool looked = true;
+    struct audit a;
+
+    all.checks = settings;
+    settings[check_number(check)].declared = "/data /home";
+    sheet_add(one, &(struct fact){FACT_MOUNT, FACT_ABSENT, "", "", ""});
+    sheet_finish(one);
+    judge_sheets_with(&a, one, 1, &all);
+    const uint32_t before = a.count;
+    assert_int_equal(result(&a, "node.mounts", 0)->status, AUDIT_FAIL);
+    audit_confirm_first(&a, first, 2, &(struct audit_again){&looked, &looked});
+    assert_int_equal(a.count, before + 1);
+    assert_int_equal(result(&a, "node.mounts", 0)->status, AUDIT_FAIL);
+    assert_false(result(&a, "node.mounts", 0)->seen_once);
+    assert_string_equal(a.results[before].subject, "/data");
+    assert_int_equal(a.results[before].status, AUDIT_UNKNOWN);
+    judge_done(&a);
+    sheet_free(one);
+}
+
 /* A finding of one look alone fails no host. */
 static void test_stopped_before_the_second_look(void **state)
 {
@@ -549,6 +577,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts_and_back),
+        cmocka_unit_test(test_what_left_a_list_that_fails),
         cmocka_unit_test(test_shared),
         cmocka_unit_test(test_counters_are_of_now),
         cmocka_unit_test(test_strange_lines),

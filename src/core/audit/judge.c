@@ -555,7 +555,8 @@ void audit_room(struct audit *a)
             if (check_at(n)->each != FACT_COUNT) {
                 (void)sheet_first(&a->sheets[i], check_at(n)->each, &count);
             }
-            most += count + 1; /* one more, for an empty list */
+            /* one more, for an empty list; and one for a list that is judged itself */
+            most += count + 1 + ((check_at(n)->flags & CHECK_LIST) != 0);
         }
         a->capacity += most;
         a->item_capacity = most > a->item_capacity ? most : a->item_capacity;
@@ -673,7 +674,8 @@ static void add_left(struct audit *a, const struct audit_failure *f,
         if (r->check == f->check && r->sheet == f->sheet && r->note == it_left) {
             return;
         }
-        if (r->check == f->check && r->sheet == f->sheet && r->subject[0] == '\0') {
+        if (r->check == f->check && r->sheet == f->sheet && r->subject[0] == '\0' &&
+            (f->check->flags & CHECK_LIST) == 0) { /* else it is the list's own result */
             nobody_denies(r, REASON_NO_SOURCE, it_left);
             return;
         }

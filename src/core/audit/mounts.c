@@ -110,11 +110,38 @@ static bool has_fact(const struct sheet *s, const char *place)
     return sheet_find(s, FACT_MOUNT, place) != NULL;
 }
 
+/* Was the place looked at with one of the hosts before? */
+static bool seen_before(const struct audit *a, const struct audit_item *items, uint32_t count,
+                        const char *place)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (has_fact(sheet_of(a, &items[i]), place)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Only those that are mounted for good: jobs, users and containers mount theirs where they run, so an idle host has none. */
+static bool is_of_site(const struct fact *f)
+{
+    static const char *const of_jobs[] = {"/run/", "/tmp/", "/var/lib/kubelet/", "/var/lib/docker/",
+                                          "/var/lib/containers/"};
+
+    for (size_t i = 0; i < sizeof(of_jobs) / sizeof(*of_jobs); i++) {
+        if (strncmp(f->subject, of_jobs[i], strlen(of_jobs[i])) == 0) {
+            return false;
+        }
+    }
+    return strncmp(f->value, "fuse", 4) != 0;
+}
+
 /* `have` hosts have the place mounted. A minority without it fails or is a warning, as with other values (cohort.c). */
 static void settle_place(struct audit *a, const struct audit_item *items, uint32_t count,
                          const char *place, uint32_t have)
 {
     const uint32_t lack = count - count_with(a, items, count, place, is_mounted);
+    const enum audit_status status = lack <= 1 || lack * 10 <= count ? AUDIT_FAIL : AUDIT_WARN;
     struct judging j = {.audit = a};
 
     if (lack == 0) {
@@ -125,8 +152,10 @@ static void settle_place(struct audit *a, const struct audit_item *items, uint32
                *basis = judge_format(&j, "as %u of %u have it", have, count);
     for (uint32_t i = 0; i < count; i++) {
         struct audit_result *r = &a->results[items[i].result];
-        if (r->status == AUDIT_PASS && !is_mounted(sheet_of(a, &items[i]), place)) {
-            r->status = lack <= 1 || lack * 10 <= count ? AUDIT_FAIL : AUDIT_WARN;
+        /* of several places the worst counts */
+        if ((r->status == AUDIT_PASS || (r->status == AUDIT_WARN && status == AUDIT_FAIL)) &&
+            !is_mounted(sheet_of(a, &items[i]), place)) {
+            r->status = status;
             r->found = found;
             r->expected = expected;
             r->basis = basis;
@@ -147,8 +176,8 @@ void mounts_settle(struct audit *a, const struct audit_item *items, uint32_t cou
         uint32_t places;
         const struct fact *f = sheet_first(sheet_of(a, &items[i]), FACT_MOUNT, &places);
         for (uint32_t k = 0; k < places && f[k].state == FACT_VALUE; k++) {
-            if (count_with(a, items, i, f[k].subject, has_fact) > 0) {
-                continue; /* it was looked at with an earlier host */
+            if (!is_of_site(&f[k]) || seen_before(a, items, i, f[k].subject)) {
+                continue;
             }
             const uint32_t have = count_with(a, items, count, f[k].subject, has_fact);
             if (have * 3 >= count * 2) {

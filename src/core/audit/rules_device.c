@@ -240,9 +240,10 @@ void rule_flaps(struct judging *j)
     enum { FLAPS_BEGINNING = 3 };
     static const enum fact_id ids[] = {FACT_NET_DOWNS, FACT_NET_RX_BYTES};
     const struct sheet *was = j->sheet->was;
-    const struct fact *bytes = sheet_find(j->sheet, FACT_NET_RX_BYTES, j->subject);
-    const bool both = bytes != NULL && bytes->state == FACT_VALUE && was != NULL &&
-                      sheet_find(was, FACT_NET_RX_BYTES, j->subject) != NULL;
+    const struct fact *bytes = sheet_find(j->sheet, FACT_NET_RX_BYTES, j->subject),
+                      *before = was != NULL ? sheet_find(was, FACT_NET_RX_BYTES, j->subject) : NULL;
+    const bool both = bytes != NULL && bytes->state == FACT_VALUE && before != NULL &&
+                      before->state == FACT_VALUE;
     int64_t counted[2];
     struct past_count c;
 

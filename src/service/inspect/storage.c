@@ -197,6 +197,9 @@ void collect_mounts(struct collector *c)
             put_number(c, FACT_MOUNT_ANSWERS, mounts[i].place, status == 0, mounts[i].place);
         }
     }
+    if (count == MOUNTS_MAX) { /* there may be more: what is missing isn't known */
+        put_error(c, FACT_MOUNT, "", -EFBIG, "/proc/mounts");
+    }
     if (count <= 0) {
         put_error(c, FACT_MOUNT, "", count < 0 ? count : -ENOENT, "/proc/mounts");
     }

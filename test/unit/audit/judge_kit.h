@@ -4,13 +4,14 @@
 
 #include "core/audit/judge.h"
 
-static inline void judge_sheets(struct audit *a, struct sheet *sheets, uint32_t count)
+static inline void judge_sheets_with(struct audit *a, struct sheet *sheets, uint32_t count,
+                                     const struct audit_settings *settings)
 {
     enum { RESULTS = 65536, TEXT_SIZE = 1 << 22 };
 
     *a = (struct audit){.sheets = sheets,
                         .sheet_count = count,
-                        .settings = &audit_usual,
+                        .settings = settings,
                         .results = calloc(RESULTS, sizeof(struct audit_result)),
                         .capacity = RESULTS,
                         .items = calloc(RESULTS, audit_item_size()),
@@ -20,6 +21,11 @@ static inline void judge_sheets(struct audit *a, struct sheet *sheets, uint32_t 
                         .text = malloc(TEXT_SIZE),
                         .text_size = TEXT_SIZE};
     assert_int_equal(audit_judge(a), 0);
+}
+
+static inline void judge_sheets(struct audit *a, struct sheet *sheets, uint32_t count)
+{
+    judge_sheets_with(a, sheets, count, &audit_usual);
 }
 
 static inline void judge_done(struct audit *a)
