@@ -186,6 +186,7 @@ static int follow(struct api *api, const char *id)
 }
 
 /* Prints what the run takes, before it begins: packets and load are no surprise. An older controller does not report it. */
+/* For all hosts, so not for a run of some. */
 static void print_cost(struct api *api, const struct fleet_options *o)
 {
     if ((!o->matrix && !o->bandwidth && !o->nccl) || api->json) {
@@ -205,13 +206,14 @@ static void print_cost(struct api *api, const struct fleet_options *o)
                 api_number_text(matrix, "packets").text);
     }
     if ((o->bandwidth || o->nccl) && json_is_object(tests)) {
-        fprintf(stderr, "full load on hosts without a job: at most %s for pairs, %s for the fabric",
+        fprintf(stderr, "full load on hosts without a job: %s for pairs, %s for the fabric",
                 field_ns(tests, "pairs_ns").text, field_ns(tests, "fabric_ns").text);
         if (o->nccl) {
             fprintf(stderr, ", %s for all hosts, %s for each round of a search",
                     field_ns(tests, "rings_ns").text, field_ns(tests, "round_ns").text);
         }
-        fprintf(stderr, "; agents wait %s before each\n", field_ns(api->answer, "lead_ns").text);
+        fprintf(stderr, "; more for NICs that stand out; agents wait %s before each\n",
+                field_ns(api->answer, "lead_ns").text);
     }
 }
 
@@ -239,7 +241,9 @@ static int run(struct api *api, int count, char *words[], const struct fleet_opt
     if (o->ip != 0) {
         json_object_set_new(body, "family", json_integer(o->ip));
     }
-    print_cost(api, o);
+    if (count == 0) {
+        print_cost(api, o);
+    }
     int status = api_ask_json(api, "POST", "/api/v1/audit/runs", body);
     if (status != EXIT_WELL) {
         return status;
