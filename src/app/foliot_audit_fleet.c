@@ -185,8 +185,8 @@ static int follow(struct api *api, const char *id)
     return status;
 }
 
-/* Prints what the run takes, before it begins: packets and load are no surprise. An older controller does not report it. */
-/* For all hosts, so not for a run of some. */
+/* Prints what the run takes, before it begins: packets and load are no surprise. An older controller does not report it.
+ * It is for all hosts, so not for a run of some. */
 static void print_cost(struct api *api, const struct fleet_options *o)
 {
     if ((!o->matrix && !o->bandwidth && !o->nccl) || api->json) {
