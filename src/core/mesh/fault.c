@@ -217,13 +217,13 @@ static void fault_tell(struct mesh *m, const struct locate_case *c, const struct
 }
 
 /* True if a path with an unknown way lost packets then, too: the missing element may be on it. */
-static bool lost_elsewhere(const struct mesh *m, struct mono ended)
+static bool lost_elsewhere(const struct mesh *m, const struct locate_case *c)
 {
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         const struct mesh_edge *e = &m->edges[edge];
 
         for (uint8_t p = 0; e->used && p < e->path_count; p++) {
-            if (trial_unplaced(&e->out[p], ended)) {
+            if (trial_unplaced(&e->out[p], c)) {
                 return true;
             }
         }
@@ -235,15 +235,17 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
 {
     const struct evidence_view view = {.out = true};
     struct locate_case own = *told, *c = &own;
+    const bool parted = c->state == LOCATE_ENDED && !full &&
+                        (locate_has_twin(m->trials, c) || lost_elsewhere(m, c));
 
-    if (c->state == LOCATE_ENDED && !full &&
-        (locate_has_twin(m->trials, c) || lost_elsewhere(m, c->ended_low))) {
+    if (parted) {
         /* all that they share was gone, but none of the elements is the cause: the fabric was partitioned */
         c->named = MONO_NEVER;
     }
     struct mesh_fault f = fault_of(c, full ? FULL_NUMBER : 0, true);
     struct way_chain chain = {.count = 0};
 
+    f.parted = parted;
     f.full_size = full;
     f.hole = c->share > EVIDENCE_SHARE_ALL && !full;
     if (full && c->share <= EVIDENCE_SHARE_ALL && !f.ended) {

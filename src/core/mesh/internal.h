@@ -106,6 +106,11 @@ struct waits {
     uint8_t count, waited; /* known: number of valid bits, at most 32; waited: number of set bits */
     struct mono at;
 };
+/* Packets in a row that a path lost while its way was unknown, by the time of sending. */
+struct unplaced_run {
+    struct mono first, last;
+    uint32_t count;
+};
 /* Fates by class, singles (of the job) and pairs: in the present and in the last period. */
 struct class_fates {
     struct mono start;
@@ -144,8 +149,7 @@ struct path_out {
     struct full_probe full;
     struct waits waits[2]; /* of the probes' class, and of the job's */
     struct class_fates fates;
-    struct mono unplaced_at; /* the last packet that was lost while the way was unknown */
-    uint32_t unplaced;       /* such packets in a row, less than 2 s apart */
+    struct unplaced_run unplaced[2]; /* the present run, and the last one of three or more */
     bool acked_any, judged_any;
     uint32_t lost_run; /* losses in a row */
     struct loss_test test;
@@ -419,8 +423,9 @@ struct class_sums {
 };
 void trial_classes(const struct path_out *out, struct mono now, struct class_sums *sums);
 bool trial_is_job_class(const struct class_sums *sums);
-/* True if a path lost packets whose way was unknown, until then or later. */
-bool trial_unplaced(const struct path_out *out, struct mono until);
+struct locate_case;
+/* True if the path lost packets in a row while its way was unknown, and that may have been during the outage. */
+bool trial_unplaced(const struct path_out *out, const struct locate_case *c);
 /* True if a full queue may have dropped packets that were sent then: other packets of the class waited, or it is unknown. */
 bool trial_may_be_queue(const struct path_out *out, bool high, struct mono sent);
 void trial_skip(struct mesh *m, int edge); /* some packets' fates are unknown */
@@ -437,7 +442,6 @@ uint32_t router_name(uint32_t place, uint32_t number, uint64_t hash);
 /* fault.c */
 void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost);
 void mesh_tell_full(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost);
-struct locate_case;
 /* True if a case of pairs may be reported: about its own elements a host can only prove some things. */
 bool mesh_may_be_narrow(const struct mesh *m, const struct locate_case *c, bool out);
 void mesh_tell_pair(struct mesh *m, int edge, uint8_t path, bool out, struct mono sent, bool wide);

@@ -574,6 +574,9 @@ static void back_in_time(struct mesh *m, struct mono now)
         if (m->edges[edge].used) {
             prober_edge_again(m, now, edge);
         }
+        for (uint32_t p = 0; p < EDGE_PATH_MAX; p++) {
+            memset(m->edges[edge].out[p].unplaced, 0, sizeof(m->edges[edge].out[p].unplaced));
+        }
     }
     for (uint32_t i = 0; i < m->config.nic_count; i++) {
         m->nics[i].discovery.next = mono_min(m->nics[i].discovery.next, now);

@@ -258,6 +258,7 @@ struct mesh_length {
 struct mesh_fault {
     uint32_t number;            /* the same from named to ended */
     bool hole, named, ended;    /* named: it is certain which element is at fault */
+    bool parted;                /* it has no name because other paths were lost in the same time */
     bool full_size;             /* short packets arrived */
     bool job_class;             /* packets of the probes' own class arrived */
     bool narrow;                /* nothing is lost: packets take longer than before (narrow.c) */

@@ -14,8 +14,9 @@
 #define SETTLE_US  60000 /* a packet sent so long before one that arrived is no longer in flight */
 #define MASK_BITS  32
 #define FATES_NS   (2 * NS_PER_S)
-#define LOST_LEAST 3  /* a few packets are always lost */
-#define WAIT_MOST  32 /* delays that show queues */
+#define LOST_LEAST 3                 /* a few packets are always lost */
+#define TOUCH_NS   (300 * NS_PER_MS) /* a path's packets are 200 ms apart */
+#define WAIT_MOST  32                /* delays that show queues */
 #define WAIT_LEAST 8
 #define WAIT_SHARE 16 /* one in so many waited */
 
@@ -90,19 +91,41 @@ bool trial_is_job_class(const struct class_sums *sums)
     return sums->lost[0] == 0 && sums->sent[0] / 2 * log(1 - share) < -LOCATE_LIMIT;
 }
 
-/* No element can be blamed for such a loss. */
-static void note_unplaced(struct path_out *out, struct mono sent)
+static void unplaced_end(struct path_out *out)
 {
-    if (out->signature != 0 && discovery_way_holds(out)) {
-        return;
+    if (out->unplaced[0].count >= LOST_LEAST) {
+        out->unplaced[1] = out->unplaced[0];
     }
-    out->unplaced = mono_sub(sent, out->unplaced_at).ns < FATES_NS ? out->unplaced + 1 : 1;
-    out->unplaced_at = sent;
+    out->unplaced[0].count = 0;
 }
 
-bool trial_unplaced(const struct path_out *out, struct mono until)
+/* No element can be blamed for a loss on an unknown way. */
+static void note_unplaced(struct path_out *out, struct mono sent, bool lost)
 {
-    return out->unplaced >= LOST_LEAST && mono_sub(until, out->unplaced_at).ns < FATES_NS;
+    struct unplaced_run *r = &out->unplaced[0];
+
+    if (!lost || (r->count > 0 && mono_sub(sent, r->last).ns >= FATES_NS)) {
+        unplaced_end(out);
+    }
+    if (!lost || (out->signature != 0 && discovery_way_holds(out))) {
+        return;
+    }
+    r->first = r->count == 0 ? sent : r->first;
+    r->last = sent;
+    r->count++;
+}
+
+bool trial_unplaced(const struct path_out *out, const struct locate_case *c)
+{
+    for (uint32_t i = 0; i < 2 && c->ended_high.ns != MONO_NEVER.ns; i++) {
+        const struct unplaced_run *r = &out->unplaced[i];
+
+        if (r->count >= LOST_LEAST && mono_sub(r->first, c->ended_high).ns <= TOUCH_NS &&
+            mono_sub(c->began_low, r->last).ns <= TOUCH_NS) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void trial_skip(struct mesh *m, int edge)
@@ -146,13 +169,11 @@ void trial_on_mask(struct mesh *m, struct mono now, int edge, const struct probe
         const bool lost = (probe->received & (1u << (newest - seq))) == 0;
 
         note_fate(&out->fates, now, slot->high, lost);
-        if (lost) {
-            note_unplaced(out, sent);
-        }
-        if (slot->at_us - out->trial_us < TRIAL_US) {
+        if (lost && trial_may_be_queue(out, slot->high, sent)) {
             continue;
         }
-        if (lost && trial_may_be_queue(out, slot->high, sent)) {
+        note_unplaced(out, sent, lost);
+        if (slot->at_us - out->trial_us < TRIAL_US) {
             continue;
         }
         out->trial_us = slot->at_us;

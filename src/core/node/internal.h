@@ -206,6 +206,9 @@ void node_incident_tick(struct node *n, struct mono now);
 /* That finding reports an outage: the inference's result for the same time is no news. */
 void node_incident_note(struct node *n, const struct finding *f, uint64_t cause);
 void node_incident_over(struct node *n, struct mono now, uint32_t number);
+/* True if a finding reports what the inference found, which lasted until then: paths were proven dead meanwhile, or a peer was
+ * silent. */
+bool node_incident_says(const struct node *n, const struct mesh_fault *f, struct mono until);
 bool node_incident_at(const struct node *n, struct mono since);
 
 /* node_triangle.c */

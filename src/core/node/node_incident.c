@@ -493,15 +493,19 @@ void node_incident_over(struct node *n, struct mono now, uint32_t number)
     }
 }
 
-/* It was reported: paths were proven dead meanwhile, or a peer was silent. */
-static bool is_said(const struct node *n, const struct mesh_fault *f, struct mono until)
+/* What has no name because the fabric fell into parts isn't reported by a death that began long before it, nor by a named one that
+ * began long after it. */
+bool node_incident_says(const struct node *n, const struct mesh_fault *f, struct mono until)
 {
     const uint64_t cause = node_finding_key(FINDING_PATH_DEAD, f->where.key, 0, 0);
 
     for (uint32_t i = 0; i < DEATHS_MAX && i < n->death_count; i++) {
         const struct said_death *d = &n->deaths[i];
+        const int64_t earlier_ns = mono_sub(f->began, d->since).ns;
+        const bool apart =
+            f->parted && (earlier_ns >= ONE_CAUSE_NS || (d->named && -earlier_ns >= ONE_CAUSE_NS));
         const bool other =
-            d->named && f->where.suspect.kind != ELEMENT_UNKNOWN && d->cause != cause;
+            apart || (d->named && f->where.suspect.kind != ELEMENT_UNKNOWN && d->cause != cause);
 
         if (!other && mono_sub(d->since, until).ns < ONE_CAUSE_NS &&
             (d->over.ns == MONO_NEVER.ns || mono_sub(f->began, d->over).ns < ONE_CAUSE_NS)) {
@@ -549,7 +553,7 @@ static void outage(struct node *n, struct mono now, const struct mesh_fault *f)
 {
     const uint64_t key = node_finding_key(FINDING_PATH_DEAD, f->number, 1, 1);
 
-    if (!f->ended || is_said(n, f, f->over)) {
+    if (!f->ended || node_incident_says(n, f, f->over)) {
         return;
     }
     struct open_finding *o = fault_open(n, now, f, FINDING_PATH_DEAD, key);
@@ -585,7 +589,7 @@ static void gray(struct node *n, struct mono now, const struct mesh_fault *f)
             return;
         }
     }
-    if (!f->ended && !o && f->named && !is_said(n, f, now)) {
+    if (!f->ended && !o && f->named && !node_incident_says(n, f, now)) {
         fault_open(n, now, f, FINDING_PATH_LOSSY, key);
     }
 }

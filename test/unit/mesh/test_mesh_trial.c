@@ -157,29 +157,115 @@ static void fates_that_nobody_knows(void **state)
     assert_int_equal(out->trials_judged, 103);
 }
 
-/* Three packets that a path lost while its way was unknown: no element can be blamed for them. They are remembered by the time of
- * sending. */
+/* Sends a packet each 100 ms until now and tells their fates: bit k of `received` is the packet k before the newest. */
+static void series(int edge, struct path_out *out, uint32_t count, uint32_t received)
+{
+    const uint32_t first = out->trials_judged + 1;
+
+    for (uint32_t i = 0; i < count; i++) {
+        sent(out, first + i, 100 * (count - i), true);
+    }
+    tell(edge, first + count - 1, received, false);
+}
+
+/* An outage of a second that ended so long ago. */
+static struct locate_case over(int64_t ms_ago)
+{
+    const struct mono ended = after(-ms_ago * NS_PER_MS);
+    const struct mono began = mono_add(ended, span_ns(-NS_PER_S));
+
+    return (struct locate_case){
+        .began_low = began, .began_high = began, .ended_low = ended, .ended_high = ended};
+}
+
+static bool unplaced(const struct path_out *out, int64_t ms_ago)
+{
+    const struct locate_case c = over(ms_ago);
+
+    return trial_unplaced(out, &c);
+}
+
+static struct path_out *without_queues(int *ret_edge)
+{
+    struct path_out *out = &edge_of(1, ret_edge)->out[0];
+
+    out->half.brief_count = 1;
+    out->half.brief_min = 1000;
+    for (int i = 0; i < 32; i++) {
+        delay(*ret_edge, true, 2000);
+    }
+    out->trials_judged = 99;
+    return out;
+}
+
+/* Three packets that a path lost while its way was unknown: no element can be blamed for them. They count if they were sent during
+ * the outage, or a touch apart from it. */
 static void what_is_lost_on_an_unknown_way(void **state)
 {
     int edge;
 
     (void)state;
-    struct path_out *out = &edge_of(1, &edge)->out[0];
-    for (uint64_t known = 0; known < 2; known++) {
-        out->signature = known;
-        out->trials_judged = 99;
-        for (uint32_t i = 0; i < 4; i++) {
-            sent(out, 100 + i, 400 - 100 * i, true);
-        }
-        tell(edge, 103, 1, false);
-        assert_int_equal(trial_unplaced(out, now), known == 0);
-        out->unplaced = 0;
+    struct path_out *out = without_queues(&edge);
+    out->signature = 1;
+    series(edge, out, 4, 1);
+    assert_false(unplaced(out, 200));
+    out->signature = 0;
+    series(edge, out, 4, 1); /* lost 400, 300 and 200 ms ago */
+    assert_true(unplaced(out, 200));
+    assert_true(unplaced(out, 700)); /* lost 300 ms after the end */
+    assert_false(unplaced(out, 701));
+    assert_false(unplaced(out, 3200)); /* three seconds after it: another event */
+    now = after(2 * NS_PER_S);
+    assert_true(unplaced(out, 1500)); /* the last one 300 ms after the beginning */
+    assert_true(unplaced(out, 900));
+    assert_false(unplaced(out, 899)); /* more than 300 ms before it */
+    struct locate_case endless = over(1500);
+    endless.ended_low = endless.ended_high = MONO_NEVER;
+    assert_false(trial_unplaced(out, &endless));
+}
+
+/* A path that loses one packet in three, or two in a row, is no sign of a partition. A run that ended is kept until the next. */
+static void lost_in_a_row_on_an_unknown_way(void **state)
+{
+    int edge;
+
+    (void)state;
+    struct path_out *out = without_queues(&edge);
+    series(edge, out, 24, 0x924925); /* two lost, one arrived, and so on */
+    assert_false(unplaced(out, 1000));
+    series(edge, out, 4, 1);
+    series(edge, out, 4, 3);
+    assert_true(unplaced(out, 200));
+    series(edge, out, 4, 0xf);
+    assert_true(unplaced(out, 200));
+}
+
+/* A full queue may have dropped them. */
+static void lost_to_a_queue_on_an_unknown_way(void **state)
+{
+    int edge;
+
+    (void)state;
+    struct path_out *out = without_queues(&edge);
+    for (int i = 0; i < 3; i++) {
+        delay(edge, true, 30000);
     }
-    out->unplaced = 3;
-    assert_true(trial_unplaced(out, mono_add(out->unplaced_at, span_ns(2 * NS_PER_S - 1))));
-    assert_false(trial_unplaced(out, mono_add(out->unplaced_at, span_ns(2 * NS_PER_S))));
-    out->unplaced = 2;
-    assert_false(trial_unplaced(out, now));
+    series(edge, out, 4, 1);
+    assert_false(unplaced(out, 200));
+}
+
+/* The host's clock goes back: what is in its future is forgotten. */
+static void lost_in_the_future_is_forgotten(void **state)
+{
+    int edge;
+
+    (void)state;
+    struct path_out *out = without_queues(&edge);
+    series(edge, out, 4, 1);
+    assert_true(unplaced(out, 200));
+    mesh_tick(m, now);
+    mesh_tick(m, after(-60 * NS_PER_S));
+    assert_false(unplaced(out, 200));
 }
 
 /* Packets within 60 ms of one that came may still come. */
@@ -495,6 +581,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(fates_that_nobody_knows, begin, end),
         cmocka_unit_test_setup_teardown(what_is_on_its_way_is_not_lost, begin, end),
         cmocka_unit_test_setup_teardown(what_is_lost_on_an_unknown_way, begin, end),
+        cmocka_unit_test_setup_teardown(lost_in_a_row_on_an_unknown_way, begin, end),
+        cmocka_unit_test_setup_teardown(lost_to_a_queue_on_an_unknown_way, begin, end),
+        cmocka_unit_test_setup_teardown(lost_in_the_future_is_forgotten, begin, end),
         cmocka_unit_test_setup_teardown(fates_are_forgotten, begin, end),
         cmocka_unit_test_setup_teardown(death_and_life_are_counted_in_touches, begin, end),
         cmocka_unit_test_setup_teardown(gray_losses_are_a_share, begin, end),

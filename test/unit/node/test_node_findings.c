@@ -789,6 +789,46 @@ static void a_death_at_that_moment_is_known(void **state)
     assert_false(node_incident_at(node, died));
 }
 
+/* ---- outages ---- */
+
+/* A fabric that fell into parts has an outage without a name. What else is dead, from before, does not report it. */
+static void an_outage_without_a_name_is_told_beside_other_deaths(void **state)
+{
+    static const struct {
+        bool named, parted;
+        int32_t since_ms;
+        bool told;
+    } cases
+        [] =
+            {
+                {true, true, -3600000, true}, /* a NIC that is dead for an hour */
+                {false, true, -3600000, true},
+                {true, false, -3600000, false}, /* an outage that nothing takes its name from */
+                {true, true, -1499, false}, /* the fabric falls into parts, and paths die of it */
+                {false, true, -1499, false},
+                {true, true, 1499, false},
+                {true, true, 1500, true},
+                {false, true, 1500, false},
+            };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        const struct mesh_fault f = {.ended = true,
+                                     .parted = cases[i].parted,
+                                     .began = now,
+                                     .over = mono_add(now, span_ms(2000)),
+                                     .where.key = 9};
+        kit_start();
+        node->deaths[node->death_count++] =
+            (struct said_death){.since = mono_add(f.began, span_ms(cases[i].since_ms)),
+                                .over = MONO_NEVER,
+                                .cause = 7,
+                                .number = 1,
+                                .named = cases[i].named};
+        assert_int_equal(node_incident_says(node, &f, f.over), !cases[i].told);
+    }
+}
+
 /* ---- silent peers ---- */
 
 static struct open_finding *silent(int edge, uint64_t cause, bool is_said)
@@ -850,6 +890,7 @@ int main(void)
         T(paths_join_paths_only),
         T(only_what_comes_in_is_an_echo),
         T(a_death_at_that_moment_is_known),
+        T(an_outage_without_a_name_is_told_beside_other_deaths),
         T(one_of_those_that_stay_silent_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
