@@ -473,6 +473,7 @@ static void settle(struct locate *l, struct mono now, const struct explanation *
         l->doubted[c - l->cases] = MONO_NEVER;
         c->margin = x->margins[index];
         c->share = fmax(c->share, x->shares[index]); /* longer windows contain time without it */
+        c->single = l->suspects[x->elements[index]].observed == 1;
         return;
     }
     const bool named = s->named >= LOCATE_LOOKS,

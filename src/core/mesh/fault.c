@@ -277,12 +277,15 @@ bool mesh_may_be_narrow(const struct mesh *m, const struct locate_case *c, bool 
                : own && c->elements[0].direction == DIRECTION_IN && suspect_is_one(c);
 }
 
-static void narrow_push(struct mesh *m, const struct locate_case *c, bool out)
+static void narrow_push(struct mesh *m, const struct locate_case *told, bool out)
 {
     const struct evidence_view view = {.out = out};
+    struct locate_case own = *told;
+    const struct locate_case *c = &own;
     struct mesh_fault f = fault_of(c, out ? NARROW_NUMBER : NARROW_IN_NUMBER, out);
     struct way_chain chain = {.count = 0};
 
+    own.single = false; /* its share is one of wide pairs: nothing is lost */
     f.narrow = true;
     if (mesh_may_be_narrow(m, c, out) && narrow_path(m, c, view, &f)) {
         evidence_chain(m, &m->edges[f.edge], f.path, out, &chain);

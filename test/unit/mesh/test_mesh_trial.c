@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "core/mesh/evidence.h"
+#include "core/mesh/suspect.h"
 #include "one_mesh.h"
 
 /* ---- queues ---- */
@@ -310,6 +311,37 @@ static void fates_are_forgotten(void **state)
     assert_float_equal(fates(out).sent[0], 0, 0);
 }
 
+/* ---- names ---- */
+
+/* A router may treat one flow badly: a share that is lost on the only path to a NIC doesn't name it. */
+static void a_share_lost_on_the_only_path_names_nothing(void **state)
+{
+    static const struct {
+        bool single, named;
+        double share;
+    } cases[] = {{true, false, 0.3}, {false, true, 0.3}, {true, true, 0.99}};
+    const struct way_chain chain = {
+        .boxes = {evidence_nic((struct nic_id){0}), evidence_nic((struct nic_id){1})}, .count = 2};
+    const struct evidence_view out = {.out = true};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        const struct locate_case c = {.state = LOCATE_NAMED,
+                                      .elements = {{.kind = ELEMENT_NIC, .a = 1}},
+                                      .count = 1,
+                                      .total = 1,
+                                      .single = cases[i].single,
+                                      .share = cases[i].share};
+        struct mesh_location where = {.key = 0};
+
+        suspect_set(m, &where, &chain, &c, &c.elements[0], true, out);
+        assert_true(where.key != 0);
+        assert_int_equal(where.suspect.kind, cases[i].named ? ELEMENT_NIC : ELEMENT_UNKNOWN);
+        assert_int_equal(where.choice.count, cases[i].named ? 0 : 1);
+        assert_int_equal(where.choice.total, cases[i].named ? 0 : 2); /* and others */
+    }
+}
+
 /* ---- what is evidence ---- */
 
 static struct path_fates of(const struct path_half *half, struct evidence_view view)
@@ -580,6 +612,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(fates_are_counted_once, begin, end),
         cmocka_unit_test_setup_teardown(fates_that_nobody_knows, begin, end),
         cmocka_unit_test_setup_teardown(what_is_on_its_way_is_not_lost, begin, end),
+        cmocka_unit_test_setup_teardown(a_share_lost_on_the_only_path_names_nothing, begin, end),
         cmocka_unit_test_setup_teardown(what_is_lost_on_an_unknown_way, begin, end),
         cmocka_unit_test_setup_teardown(lost_in_a_row_on_an_unknown_way, begin, end),
         cmocka_unit_test_setup_teardown(lost_to_a_queue_on_an_unknown_way, begin, end),
