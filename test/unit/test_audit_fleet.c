@@ -517,7 +517,7 @@ static void test_second_look_without_an_answer(void **state)
     sheet_free(garbled);
 }
 
-/* The list of mounts fails at both looks. A mount that hung at the first one is gone at the second: the list fails all the same. */
+/* The list of mounts fails at both looks. A mount that hung at the first is gone at the second: the list fails all the same. */
 static void test_what_left_a_list_that_fails(void **state)
 {
     struct sheet *one = sheet_of(1);

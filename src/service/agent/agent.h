@@ -270,9 +270,14 @@ void agent_round(struct agent *a);
 void agent_drain_actions(struct agent *a);
 /* Counts a packet that is refused. */
 void agent_refused(struct agent *a, uint32_t local, enum probe_error error);
+/* When the next round begins, in nanoseconds of the clock of `now`. The rounds follow a grid, from the agent's start on. Each
+ * begins a little after its instant, by a time that the node drew. So its first packets leave at a random time, and need no sleep
+ * for that. If a round took longer, the next one begins at once, and further instants that passed are left out.
+ * grid_ns: the instant of the last round (0: none yet), and then of the next. */
+int64_t agent_next_round(int64_t *grid_ns, int64_t now, int64_t period_ns, int64_t begin_ns);
 /* Sets the timer for the next round. The error of timerfd_settime. */
 MUST_CHECK int agent_arm(struct agent *a);
-void agent_depart(struct agent *a); /* sends the queued packets of all NICs: takes up to 4 ms */
+void agent_depart(struct agent *a); /* sends the queued packets of all NICs: takes up to 3 ms */
 /* The addresses that one of this host's NICs and a peer use to reach each other. IPv4 is ::ffff:a.b.c.d. */
 void agent_pair_addresses(const struct agent *a, uint32_t local, const struct agent_peer *peer,
                           uint8_t ret_own[static 16], uint8_t ret_peer[static 16]);

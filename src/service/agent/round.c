@@ -405,18 +405,24 @@ void agent_depart(struct agent *a)
 
 /* ---- the round ---- */
 
-/* The rounds follow a grid of the kernel's clock, from the agent's start on. Each begins a little after its instant, by a time
- * that the node drew. So its first packets leave at a random time, and need no sleep for that. Instants that passed during a long
- * round are left out. */
+int64_t agent_next_round(int64_t *grid_ns, int64_t now, int64_t period_ns, int64_t begin_ns)
+{
+    const int64_t next = (*grid_ns == 0 ? now : *grid_ns) + period_ns;
+    if (next + begin_ns > now) {
+        *grid_ns = next;
+        return next + begin_ns;
+    }
+    *grid_ns = now - (now - next) % period_ns;
+    return now;
+}
+
 int agent_arm(struct agent *a)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     const int64_t now = t.tv_sec * NS_PER_S + t.tv_nsec;
     const int64_t begin = node_begin_us(a->node) * NS_PER_US % a->period_ns;
-    const int64_t next = (a->grid_ns == 0 ? now : a->grid_ns) + a->period_ns;
-    a->grid_ns = next + begin > now ? next : now + a->period_ns - (now - next) % a->period_ns;
-    const int64_t at = a->grid_ns + begin;
+    const int64_t at = agent_next_round(&a->grid_ns, now, a->period_ns, begin);
     const struct itimerspec once = {.it_value = {at / NS_PER_S, at % NS_PER_S}};
     return timerfd_settime(a->timer_fd, TFD_TIMER_ABSTIME, &once, NULL) < 0 ? -errno : 0;
 }
