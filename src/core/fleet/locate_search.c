@@ -413,7 +413,7 @@ static bool margin_of(struct locate *l, struct explanation *x, uint32_t index)
         x->alike[index] = true;
         note_alike(l, x, index, ban, &y);
         ban.paths = x->paths;
-        y = without(l, x, index, &ban);
+        y = rival_of(l, x, index, &ban);
         x->margins[index] = x->score - y.score;
     }
     return true;

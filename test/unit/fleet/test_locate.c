@@ -492,6 +492,57 @@ static void two_hosts_that_are_cut_off_are_twins(void **state)
     assert_true(ended > 0);
 }
 
+static bool to_1(const struct way *w)
+{
+    return w->to == 1;
+}
+
+static bool to_2(const struct way *w)
+{
+    return w->to == 2;
+}
+
+static bool gray_to_2(const struct way *w)
+{
+    return w->to == 2 && prng_below(&f.prng, 10) < 3;
+}
+
+static bool gray_to_2_and_gone_to_1(const struct way *w)
+{
+    return w->to == 1 || gray_to_2(w);
+}
+
+/* Plays the phases, then nothing. Host 1's outages have no twin when they end. */
+static void no_twin(const double seconds[static 3], const fault phases[static 3])
+{
+    struct locate_case c;
+    uint32_t ended = 0;
+
+    fabric_new(11, 1, 1, (struct host_id){0});
+    only_from_0();
+    play(20, none);
+    for (uint32_t i = 0; i < 103; i++) {
+        play(i < 3 ? seconds[i] : 0.2, i < 3 ? phases[i] : none);
+        while (locate_next_change(f.locate, &c)) {
+            if (c.state == LOCATE_ENDED && c.named.ns != MONO_NEVER.ns && c.elements[0].a == 1 &&
+                c.elements[0].kind == ELEMENT_NIC) {
+                ended++;
+                assert_false(locate_has_twin(f.locate, &c));
+            }
+        }
+    }
+    assert_true(ended > 0);
+}
+
+/* Another path that lost packets is no sign of a partition if its outage began at another time, or if it loses a share. */
+static void what_is_lost_at_another_time_is_no_twin(void **state)
+{
+    (void)state;
+    no_twin((double[]){0.8, 2, 0.2}, (fault[]){to_1, to_1_and_2, none});
+    no_twin((double[]){2, 2, 2}, (fault[]){to_1, none, to_2});
+    no_twin((double[]){10, 2, 10}, (fault[]){gray_to_2, gray_to_2_and_gone_to_1, gray_to_2});
+}
+
 /* Fates of host 0's packets as the host learns them: losses within the moment become known when packets come again. */
 static uint32_t named_of_a_moment(fault lost, int64_t steps)
 {
@@ -879,6 +930,7 @@ int main(void)
         cmocka_unit_test(a_liar_hides_no_fault),
         cmocka_unit_test(two_gray_trunks_are_no_leaf),
         cmocka_unit_test(two_hosts_that_are_cut_off_are_twins),
+        cmocka_unit_test(what_is_lost_at_another_time_is_no_twin),
         cmocka_unit_test(a_single_path_is_known_to_be_one),
         cmocka_unit_test(what_is_lost_everywhere_is_nobodys_fault),
         cmocka_unit_test(what_is_lost_within_a_moment_is_nobodys_fault),
