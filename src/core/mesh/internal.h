@@ -357,7 +357,7 @@ struct mesh {
     struct locate_asked asked_wide;
     struct told_path *told;
     uint32_t told_version;  /* grows with each report */
-    uint32_t told_top;      /* no place of `told` from here on was ever used */
+    uint32_t told_top;      /* no place of `told` from here on was ever used; it never falls */
     struct mono told_until; /* then all reports are too old */
     struct wide_name wide_names[WIDE_MAX];
     struct digests digests;

@@ -493,8 +493,8 @@ void node_incident_over(struct node *n, struct mono now, uint32_t number)
     }
 }
 
-/* What has no name because the fabric fell into parts isn't reported by a death that began long before it, nor by a named one that
- * began long after it. */
+/* What has no name because the fabric fell into parts isn't reported by a death that began long before it, nor by a named one
+ * that began long after it. */
 bool node_incident_says(const struct node *n, const struct mesh_fault *f, struct mono until)
 {
     const uint64_t cause = node_finding_key(FINDING_PATH_DEAD, f->where.key, 0, 0);

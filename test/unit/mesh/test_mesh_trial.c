@@ -199,8 +199,8 @@ static struct path_out *without_queues(int *ret_edge)
     return out;
 }
 
-/* Three packets that a path lost while its way was unknown: no element can be blamed for them. They count if they were sent during
- * the outage, or a touch apart from it. */
+/* Three packets that a path lost while its way was unknown: no element can be blamed for them. They count if they were sent
+ * during the outage, or a touch apart from it. */
 static void what_is_lost_on_an_unknown_way(void **state)
 {
     int edge;
