@@ -50,6 +50,17 @@ class Skips(unittest.TestCase):
             self.assertIn(f"test('{name}'", builds)
 
 
+class Help(unittest.TestCase):
+    """--help prints what a program does, and begins nothing: these would else take minutes to hours."""
+
+    def test_help_runs_nothing(self):
+        for name in ("run-tests", "run-bench", "tidy", "prose", "bench-table", "ten-runs", "gpu-check"):
+            with self.subTest(name):
+                done = subprocess.run([sys.executable, os.path.join(TOP, "tools", name), "--help"], capture_output=True, text=True, timeout=20, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(name, done.stdout.splitlines()[0])
+
+
 class Order(unittest.TestCase):
     TESTS = {"waits": ({"waits"}, True), "computes": ({"unit"}, True), "alone": ({"lab"}, False)}
 
