@@ -58,7 +58,7 @@ static const struct command commands[] = {
     {NULL, "doctor", ASK, "check this host's setup: permissions, ports, stamps, versions",
      command_doctor,
      "0 every check is ok or skipped; 1 a check warns or fails, also because no agent answers; 2 "
-     "wrong usage, or no such thing"},
+     "wrong usage; 3 the lab can't be read"},
     {NULL, "audit",
      "[run] [--facts PATH] [--all] [--json] [--junit FILE] [--html FILE] [--root FOLDER] [--config "
      "FILE] | show PATH... [--all] [--json] [--junit FILE] [--html FILE] [--config FILE] | gate "

@@ -264,17 +264,24 @@ static void a_host_that_is_like_no_other_takes_no_room_of_others(void **state)
     store_close(s);
 }
 
-/* A host alone whose body changes between three shapes has three bases, however often it changes. */
+/* A host alone whose body changes between three shapes has three bases, however often it changes and however many others have. */
 static void three_shapes_of_one_host_are_three_bases(void **state)
 {
     struct store *s = open_store(false);
+    for (int shape = 0; shape < 9; shape++) { /* of two hosts each */
+        for (int64_t host = 2; host < 4; host++) {
+            struct prng p;
+            prng_init(&p, 101 + (uint64_t)shape);
+            put_random_look(s, &p, 10 * shape + host, 3000);
+        }
+    }
     for (int time = 0; time < 30; time++) {
         struct prng p;
         prng_init(&p, 11 + (uint64_t)(time % 3));
         put_random_look(s, &p, 1, 3000);
     }
     assert_int_equal(store_commit(s), 0);
-    assert_int_equal(ask(s, "SELECT count(*) FROM alike"), 3);
+    assert_int_equal(ask(s, "SELECT count(*) FROM alike"), 9 + 3);
     store_close(s);
 }
 

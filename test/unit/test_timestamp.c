@@ -52,6 +52,21 @@ static void converts_between_sandwiches(void **state)
     assert_false(sandwich_convert(&ring, 7 * NS_PER_S + 52500000, &raw, &error));
 }
 
+/* Clock sources that the kernel takes when a better one failed. Those of hypervisors are no such. */
+static void slow_clock_sources(void **state)
+{
+    static const char *const slow[] = {"hpet", "acpi_pm", "jiffies", ""},
+                             *const fast[] = {"tsc", "arch_sys_counter", "kvm-clock", "xen",
+                                              "hyperv_clocksource_tsc_page"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(slow) / sizeof(*slow); i++) {
+        assert_true(clocksource_is_slow(slow[i]));
+    }
+    for (size_t i = 0; i < sizeof(fast) / sizeof(*fast); i++) {
+        assert_false(clocksource_is_slow(fast[i]));
+    }
+}
+
 static void matches_stamps_by_count(void **state)
 {
     struct transmit_ring ring = {0};
@@ -366,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(converts_between_sandwiches),
+        cmocka_unit_test(slow_clock_sources),
         cmocka_unit_test(matches_stamps_by_count),
         cmocka_unit_test(stamps_loopback_packets),
         cmocka_unit_test(says_what_was_not_sent),

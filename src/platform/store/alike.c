@@ -10,7 +10,7 @@ enum {
     BASES_KNOWN = 24, /* in memory, of all kinds */
     BASES_TRIED = 4,  /* per body: machines of a fleet are of few products */
     BASES_MAX = 16,   /* rows of one kind and run, without retired ones */
-    BASES_ALONE = 8,  /* of so many on, those of one host alone are retired: others have the rest */
+    BASES_ALONE = 7,  /* of those that one host alone uses; others have the rest */
     ALONE_MAX = 512,  /* a body that is this small alone has no base; bytes */
     BASE_SIZE_MAX = 4 << 20
 };
@@ -129,8 +129,9 @@ static int count_rows(struct store *s, const struct alike_of *of)
     return r < 0 ? r : count;
 }
 
-/* Retires the bases of this kind that have no other host's body beside them. They stay as long as a body is beside them, and no
- * further body is packed beside them. So a host whose bodies are like no other's holds half of the places, not all of them. */
+/* Retires the bases of this kind that have no other host's body beside them, but for the newest ones. They stay as long as a body
+ * is beside them, and no further body is packed beside them. So a host whose bodies are like no other's holds less than half of the
+ * places, and one whose body changes between a few shapes keeps their bases. */
 static int retire(struct store *s, const struct alike_of *of)
 {
     int r = sql_write(s);
@@ -139,11 +140,13 @@ static int retire(struct store *s, const struct alike_of *of)
     }
     sqlite3_stmt *q = sql_prepare(
         s, &r,
-        "UPDATE alike AS a SET kind = '' WHERE kind = ?1 AND run = ?2 AND NOT EXISTS(SELECT 1 FROM "
-        "host_look WHERE base = a.id AND base <> 0 AND host <> ?3) AND NOT EXISTS(SELECT 1 FROM "
-        "fact_body f JOIN host_part p ON p.hash = f.hash WHERE f.base = a.id AND f.base <> 0 AND "
-        "abs(p.host) <> ?3) RETURNING id",
-        "sii", of->kind, of->run, of->host);
+        "UPDATE alike SET kind = '' WHERE id IN (SELECT id FROM alike a WHERE kind = ?1 AND run = "
+        "?2 "
+        "AND NOT EXISTS(SELECT 1 FROM host_look WHERE base = a.id AND base <> 0 AND host <> ?3) "
+        "AND NOT EXISTS(SELECT 1 FROM fact_body f JOIN host_part p ON p.hash = f.hash WHERE "
+        "f.base = a.id AND f.base <> 0 AND abs(p.host) <> ?3) ORDER BY id DESC LIMIT -1 OFFSET ?4) "
+        "RETURNING id",
+        "siii", of->kind, of->run, of->host, (int64_t)BASES_ALONE);
     while (sql_next(s, q, &r)) {
         for (uint32_t i = 0; i < s->alike.count; i++) {
             if (s->alike.bases[i].id == sqlite3_column_int64(q, 0)) {
@@ -219,11 +222,8 @@ static int pack_unlike(struct store *s, const struct alike_of *of, const void *b
 {
     struct alike *const a = &s->alike;
     const bool large = a->alone.size > ALONE_MAX && size <= BASE_SIZE_MAX;
-    int rows = large ? count_rows(s, of) : BASES_MAX;
-    if (large && rows >= BASES_ALONE && of->run == 0) { /* in a run each host has one body */
-        const int r = retire(s, of);
-        rows = r < 0 ? r : count_rows(s, of);
-    }
+    const int r = large && of->run == 0 ? retire(s, of) : 0; /* in a run each host has one body */
+    const int rows = r < 0 ? r : large ? count_rows(s, of) : BASES_MAX;
     if (rows < BASES_MAX) {
         return rows < 0 ? rows : add_base(s, of, bytes, size, base);
     }

@@ -3,8 +3,8 @@
  * A body that differs from others of its kind in some numbers is packed beside one of them, its base, and takes a tenth of the
  * room. A base is a row of its own, so any body can be read with two rows. Bodies that have nothing in common with a base are
  * packed alone. Bases are found by trying: the one used last comes first. There are at most sixteen of a kind and run that are
- * not retired. From eight on those of run 0 that only one host uses are retired: they stay for the bodies beside them, and no
- * further body is packed beside them. */
+ * not retired. Of those of run 0 that one host alone uses the newest seven stay. The others are retired: they stay for the bodies
+ * beside them, and no further body is packed beside them. */
 #pragma once
 #include "platform/store/sql.h"
 
