@@ -38,6 +38,19 @@ static uint32_t lanes_used(const struct pair *pair, uint64_t before[static LANE_
     return lanes;
 }
 
+/* Do messages take several lanes? On a busy machine a lane can look late for a moment, and a message takes another one alone. A set
+ * that is switched off takes one lane for ever. */
+static bool take_several_lanes(struct pair *pair, uint64_t *bytes, int tag)
+{
+    for (int message = 0; message < 16; message++) {
+        exchange(pair, 4 << 20, 4 << 20, true, tag);
+        if (__builtin_popcount(lanes_used(pair, bytes)) > 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void the_host_switch_is_obeyed(void **state)
 {
     char path[] = "/tmp/foliot-switch-XXXXXX";
@@ -53,8 +66,7 @@ static void the_host_switch_is_obeyed(void **state)
     switch_file = path;
     pair_open(&pair);
     switch_file = NULL;
-    exchange(&pair, 4 << 20, 4 << 20, true, 1);
-    assert_true(__builtin_popcount(lanes_used(&pair, bytes)) > 1);
+    assert_true(take_several_lanes(&pair, bytes, 1));
     for (int turn = 0; turn < 2; turn++) {
         (void)switch_page_write(&page, turn == 0 ? SWITCH_OBSERVE : SWITCH_OFF);
         assert_int_equal(pwrite(fd, &page, sizeof(page), 0), sizeof(page));
@@ -66,8 +78,7 @@ static void the_host_switch_is_obeyed(void **state)
         (void)switch_page_write(&page, SWITCH_UNSET);
         assert_int_equal(pwrite(fd, &page, sizeof(page), 0), sizeof(page));
         serve(&pair);
-        exchange(&pair, 4 << 20, 4 << 20, true, 4);
-        assert_true(__builtin_popcount(lanes_used(&pair, bytes)) > 1);
+        assert_true(take_several_lanes(&pair, bytes, 4));
     }
     pair_close(&pair);
     close(fd);
