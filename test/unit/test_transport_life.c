@@ -38,8 +38,8 @@ static uint32_t lanes_used(const struct pair *pair, uint64_t before[static LANE_
     return lanes;
 }
 
-/* Do messages take several lanes? On a busy machine a lane can look late for a moment, and a message takes another one alone. A set
- * that is switched off takes one lane for ever. */
+/* Do messages take several lanes? On a busy machine a lane can look late for a moment, and a message takes another one alone. A
+ * set that is switched off takes one lane for ever. */
 static bool take_several_lanes(struct pair *pair, uint64_t *bytes, int tag)
 {
     for (int message = 0; message < 16; message++) {

@@ -130,8 +130,8 @@ static int count_rows(struct store *s, const struct alike_of *of)
 }
 
 /* Retires the bases of this kind that have no other host's body beside them, but for the newest ones. They stay as long as a body
- * is beside them, and no further body is packed beside them. So a host whose bodies are like no other's holds less than half of the
- * places, and one whose body changes between a few shapes keeps their bases. */
+ * is beside them, and no further body is packed beside them. So a host whose bodies are like no other's holds less than half of
+ * the places, and one whose body changes between a few shapes keeps their bases. */
 static int retire(struct store *s, const struct alike_of *of)
 {
     int r = sql_write(s);

@@ -1,5 +1,5 @@
-/* cost.c: how long an audit takes. The same numbers make the plans: matrix.c, perf.c, core/audit/perf.c. A test compares the first
- * plan of pairs and the matrix with them. */
+/* cost.c: how long an audit takes. The same numbers make the plans: matrix.c, perf.c, core/audit/perf.c. A test compares the
+ * first plan of pairs and the matrix with them. */
 #include "service/controller/audit/cost.h"
 
 #include "service/controller/audit/matrix.h"
