@@ -64,6 +64,20 @@ static void note_return(const struct clock *c, struct clock_edge *e)
     e->live_at = c->now;
 }
 
+/* Begins to count peers: with any number of edges a peer is one neighbour. */
+static void count_peers_anew(const struct clock *c)
+{
+    for (int i = 0; i < c->capacity; i++) {
+        c->order[i] = 0;
+    }
+}
+
+/* True for a peer's first edge since count_peers_anew(). */
+static bool is_new_peer(const struct clock *c, const struct clock_edge *e)
+{
+    return c->order[e->leader]++ == 0;
+}
+
 static bool is_back(const struct clock *c, const struct clock_edge *e)
 {
     return edge_usable(c, e) && e->returned;
@@ -99,16 +113,14 @@ int consensus_silent(const struct clock *c, double (*of)(const struct clock_edge
 {
     int usable = 0, silent = 0, peers = 0;
 
-    for (int i = 0; i < c->capacity; i++) {
-        c->order[i] = 0;
-    }
+    count_peers_anew(c);
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
         if (edge_usable(c, e) && !e->config.witness && e->level_known) {
             usable++;
             if (e->hush_s >= SILENT_S) {
                 sample_insert(c->values, (size_t)silent++, of(e));
-                peers += c->order[e->leader]++ == 0;
+                peers += is_new_peer(c, e);
             }
         }
     }
@@ -185,14 +197,11 @@ int consensus_peers(const struct clock *c,
 {
     int count = 0;
 
-    for (int i = 0; i < c->capacity; i++) {
-        c->order[i] = 0;
-    }
+    count_peers_anew(c);
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
         if (e->used && !e->config.witness && c->order[e->leader] == 0 && does(c, e)) {
-            c->order[e->leader] = 1;
-            count++;
+            count += is_new_peer(c, e);
         }
     }
     return count;
@@ -252,12 +261,10 @@ static void update_scale(struct clock *c)
     c->level_q75_ns = count > 0 ? quantile(c->values, count, 0.75) : 0;
     c->scale_own_ns = count > 0 ? quantile(c->values, count, 0.5) : 0;
     c->values[0] = c->scale_own_ns;
-    for (int i = 0; i < c->capacity; i++) {
-        c->order[i] = 0;
-    }
+    count_peers_anew(c);
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
-        if (edge_usable(c, e) && !e->config.witness && c->order[e->leader]++ == 0) {
+        if (edge_usable(c, e) && !e->config.witness && is_new_peer(c, e)) {
             c->values[peers++] = e->peer.scale_ns; /* each tells the same on all its edges */
         }
     }
@@ -300,31 +307,29 @@ static bool has_vote(const struct clock *c, const struct clock_edge *e)
            e->false_rate == 0;
 }
 
-/* True if more than half of all edges show that this member is off by more than `limit`, to one side, and if these are to more
- * peers than may lie. Paths err to both sides equally, so the middle edge counts, not the largest group. */
-static bool astray(const struct clock *c, double limit)
+/* True if more than half of all edges show that this member is off by more than `limit` to that side (1 or -1), and if these are
+ * to more peers than may lie. Paths err to both sides equally, so the middle edge counts, not the largest group. */
+static bool astray_to(const struct clock *c, double limit, int side)
 {
-    enum { ABOVE = 1, BELOW = 2 }; /* counted already */
-    int voting = 0, above = 0, below = 0, peers_above = 0, peers_below = 0;
+    int voting = 0, off = 0, peers = 0;
 
-    for (int i = 0; i < c->capacity; i++) {
-        c->order[i] = 0;
-    }
+    count_peers_anew(c);
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
         if (has_vote(c, e)) {
-            const bool high = e->level_ns > limit, low = e->level_ns < -limit;
-            int *peer = &c->order[e->leader];
             voting++;
-            above += high;
-            below += low;
-            peers_above += high && (*peer & ABOVE) == 0;
-            peers_below += low && (*peer & BELOW) == 0;
-            *peer |= (high ? ABOVE : 0) | (low ? BELOW : 0);
+            if (side * e->level_ns > limit) {
+                off++;
+                peers += is_new_peer(c, e);
+            }
         }
     }
-    return (2 * above > voting && peers_above > c->liars_max) ||
-           (2 * below > voting && peers_below > c->liars_max);
+    return 2 * off > voting && peers > c->liars_max;
+}
+
+static bool astray(const struct clock *c, double limit)
+{
+    return astray_to(c, limit, 1) || astray_to(c, limit, -1);
 }
 
 /* The level around the middle edge where edges agree. 0 if this member isn't astray, or if all peers of those edges may lie. */
@@ -336,8 +341,8 @@ static double middle_level(const struct clock *c, double limit)
     if (!astray(c, limit)) {
         return 0;
     }
+    count_peers_anew(c);
     for (int i = 0; i < c->capacity; i++) {
-        c->order[i] = 0;
         if (has_vote(c, &c->edges[i])) {
             c->values[voting++] = c->edges[i].level_ns;
         }
@@ -348,7 +353,7 @@ static double middle_level(const struct clock *c, double limit)
         if (has_vote(c, e) && fabs(e->level_ns - middle) <= limit) {
             sum += e->level_ns;
             around++;
-            peers += c->order[e->leader]++ == 0;
+            peers += is_new_peer(c, e);
         }
     }
     return peers > c->liars_max ? sum / around : 0;

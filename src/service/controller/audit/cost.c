@@ -5,8 +5,6 @@
 #include "service/controller/audit/matrix.h"
 #include "service/controller/audit/perf.h"
 
-enum { BEATS_AHEAD = 3 };
-
 static int64_t matrix_cost(uint32_t hosts, uint32_t rails)
 {
     const int64_t begin = NS_PER_S; /* any */
@@ -26,8 +24,7 @@ void audit_cost_of(const uint32_t *nics, uint32_t hosts, uint32_t beat_ms, struc
     const int64_t step = PERF_STEP_MS * NS_PER_MS,
                   meet = step + (PERF_ALL_MS + 2 * (int64_t)hosts) * NS_PER_MS;
     uint32_t rails = 0, steps = 0, incasts = 0;
-    *ret = (struct audit_cost){.hosts = hosts,
-                               .lead_ns = (BEATS_AHEAD * (int64_t)beat_ms + 1000) * NS_PER_MS};
+    *ret = (struct audit_cost){.hosts = hosts, .lead_ns = audit_lead_ns(beat_ms)};
     for (uint32_t i = 0; i < hosts; i++) {
         ret->nics += nics[i];
         rails = nics[i] > rails ? nics[i] : rails;

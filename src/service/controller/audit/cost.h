@@ -18,6 +18,12 @@ struct audit_cost {
     int64_t round_ns;         /* each round of the search, with its lead */
 };
 
+/* A plan begins so long after it is made: each agent asks once a beat, and must have it by then. */
+static inline int64_t audit_lead_ns(uint32_t beat_ms)
+{
+    return (3 * (int64_t)beat_ms + 1000) * NS_PER_MS;
+}
+
 /* nics: of each host; beat_ms: of agents. */
 void audit_cost_of(const uint32_t *nics, uint32_t hosts, uint32_t beat_ms, struct audit_cost *ret);
 

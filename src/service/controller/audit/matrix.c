@@ -11,10 +11,10 @@
 #include "base/prng.h"
 #include "core/audit/fact.h"
 #include "core/audit/matrix_again.h"
+#include "service/controller/audit/cost.h"
 #include "service/controller/fleet/fleet.h"
 
 enum {
-    BEATS_AHEAD = 3,
     DSCP_USUAL = 26, /* RoCE's usual DSCP, if none is declared */
     THIN_TOLD = 32   /* facts about lossy paths, per host */
 };
@@ -222,8 +222,7 @@ int audit_matrix_new(struct controller *c, const struct audit_run *run, struct a
         const uint64_t before = run->matrix != NULL ? run->matrix->name : (uint64_t)run->id;
         x->name =
             (uint64_t)now > before ? (uint64_t)now : before + 1; /* agents know plans by names */
-        audit_matrix_times(&x->plan,
-                           now + (BEATS_AHEAD * (int64_t)c->config.beat_ms + 1000) * NS_PER_MS);
+        audit_matrix_times(&x->plan, now + audit_lead_ns(c->config.beat_ms));
         x->plan.dscp = audit_job_dscp(c, run);
         wrong = matrix_plan_wrong(&x->plan);
     }

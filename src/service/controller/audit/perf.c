@@ -9,9 +9,10 @@
 
 #include "base/plain.h"
 #include "core/audit/part.h"
+#include "service/controller/audit/cost.h"
 #include "service/controller/fleet/fleet.h"
 
-enum { BEATS_AHEAD = 3, KIND_SIZE = 64 };
+enum { KIND_SIZE = 64 };
 _Static_assert(sizeof(*((struct audit_leaves *)0)->names) == KIND_SIZE, "a name fits");
 
 struct audit_perf *audit_perf_free(struct audit_perf *x)
@@ -216,7 +217,7 @@ static int begin_plan(const struct controller *c, struct audit_perf *x, int64_t 
     }
     x->name = (uint64_t)now > x->name ? (uint64_t)now : x->name + 1;
     x->fleet_version = c->fleet_version;
-    x->begin_ns = now + (BEATS_AHEAD * (int64_t)c->config.beat_ms + 1000) * NS_PER_MS;
+    x->begin_ns = now + audit_lead_ns(c->config.beat_ms);
     x->step_ms = PERF_STEP_MS + (all_meet(&x->core) ? PERF_ALL_MS + 2 * x->count : 0);
     x->left = 0;
     for (uint32_t step = 0; step < x->core.step_count; step++) {
