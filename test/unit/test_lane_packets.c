@@ -128,6 +128,16 @@ static void begin(struct pair *pair, uint8_t *from, uint8_t *to,
     }
 }
 
+/* Both ends write to each other. Returns the pair of the other direction. */
+static struct pair open_both_ways(struct pair *pair)
+{
+    direct = true;
+    pair_open(pair);
+    struct pair back = {.sender = pair->receiver, .receiver = pair->sender};
+    connect_comm(&back);
+    return back;
+}
+
 /* Both ends send. */
 static void so_they_do_with_many_on_their_way(void **state)
 {
@@ -136,10 +146,7 @@ static void so_they_do_with_many_on_their_way(void **state)
     struct pair pair;
 
     (void)state;
-    direct = true;
-    pair_open(&pair);
-    struct pair back = {.sender = pair.receiver, .receiver = pair.sender};
-    connect_comm(&back);
+    struct pair back = open_both_ways(&pair);
     for (uint64_t i = 0; i < MESSAGES; i++) {
         wait_for(&pair, LANES, LANES);
         const struct cost before = cost_of(&pair);
@@ -258,10 +265,7 @@ static void what_comes_is_reported_between_slow_posts(void **state)
     struct pair pair;
 
     (void)state;
-    direct = true;
-    pair_open(&pair);
-    struct pair back = {.sender = pair.receiver, .receiver = pair.sender};
-    connect_comm(&back);
+    struct pair back = open_both_ways(&pair);
     for (int i = 0; i < MESSAGES && most == 0; i++) { /* a busy machine may be late */
         wait_for(&pair, LANES, LANES);
         most = writes_after_report(&pair, &back);

@@ -520,19 +520,29 @@ static void as_many_as_may_lie_are_no_part(void **state)
     clock_free(c);
 }
 
+/* The member beside a liar, all of whose edges are heard now. Those from `first` on are back. */
+static struct clock *beside_a_liar_that_is_back(int first)
+{
+    struct clock *c = beside_a_liar();
+
+    c->now = now;
+    for (int i = 0; i < c->capacity; i++) {
+        struct clock_edge *e = &c->edges[i];
+        e->heard_at = e->point_at = e->live_at = e->returned_at = now;
+        e->has_raw = true;
+        e->returned = i >= first;
+        e->out_since_s = 1;
+    }
+    return c;
+}
+
 /* All edges to a liar are back: they are to one peer. An honest peer's edge makes it two peers. */
 static void edges_to_one_liar_are_no_part(void **state)
 {
     for (int first = HONEST; first >= HONEST - 1; first--) {
-        struct clock *c = beside_a_liar();
-        c->now = now;
+        struct clock *c = beside_a_liar_that_is_back(first);
         for (int i = 0; i < c->capacity; i++) {
-            struct clock_edge *e = &c->edges[i];
-            e->heard_at = e->point_at = e->live_at = e->returned_at = now;
-            e->has_raw = true;
-            e->returned = i >= first;
-            e->raw_ns = i >= first ? 1e6 + 10 * i : 0;
-            e->out_since_s = 1;
+            c->edges[i].raw_ns = i >= first ? 1e6 + 10 * i : 0;
         }
         consensus_count(c);
         assert_true(c->regained == (first < HONEST));
@@ -546,15 +556,9 @@ static void edges_to_one_liar_are_no_part(void **state)
 static void edges_to_one_liar_that_agree_are_no_part(void **state)
 {
     for (int agreeing = 0; agreeing <= 1; agreeing++) { /* honest peers that agree with the liar */
-        struct clock *c = beside_a_liar();
-        c->now = now;
+        struct clock *c = beside_a_liar_that_is_back(1);
         for (int i = 0; i < c->capacity; i++) {
-            struct clock_edge *e = &c->edges[i];
-            e->heard_at = e->point_at = e->live_at = e->returned_at = now;
-            e->has_raw = true;
-            e->returned = i > 0;
-            e->raw_ns = i >= HONEST - agreeing ? 1e6 + 10 * i : -1e6 * i;
-            e->out_since_s = 1;
+            c->edges[i].raw_ns = i >= HONEST - agreeing ? 1e6 + 10 * i : -1e6 * i;
         }
         consensus_count(c);
         assert_true(c->regained);
